@@ -1,0 +1,16 @@
+# whimbrel_rung(NAME USES TARGET...): the library of folder src/NAME, whimbrel_NAME. Target
+# all_verify_interface_header_sets compiles each header alone.
+function(whimbrel_rung name)
+  cmake_parse_arguments(rung "" "" "USES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.h)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  add_library(whimbrel_${name} STATIC ${sources})
+  set_target_properties(
+    whimbrel_${name} PROPERTIES LINKER_LANGUAGE CXX VERIFY_INTERFACE_HEADER_SETS ON
+  )
+  target_sources(
+    whimbrel_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}/src FILES ${headers}
+  )
+  target_link_libraries(whimbrel_${name} PUBLIC ${rung_USES})
+endfunction()

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace whimbrel {
+
+/// Bytes that this process can still take without swapping: the system's own figure, or what its
+/// cgroup leaves if that is less. Nothing where the system doesn't say.
+std::optional<uint64_t> available_memory();
+
+}  // namespace whimbrel
