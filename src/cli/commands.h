@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace whimbrel {
+
+/// Each adds one subcommand, which runs when the arguments name it.
+void add_generate_command(CLI::App& app);
+void add_inspect_command(CLI::App& app);
+void add_version_command(CLI::App& app);
+
+}  // namespace whimbrel

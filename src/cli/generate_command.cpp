@@ -1,0 +1,378 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/input_files.h"
+#include "cli/interrupt.h"
+#include "cli/model_folder.h"
+#include "cli/ops_choice.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+#include "engine/engine.h"
+#include "engine/memory_estimate.h"
+#include "engine/messages.h"
+#include "engine/prepare.h"
+#include "generate/sampling_defaults.h"
+#include "ops/device.h"
+
+namespace whimbrel {
+
+namespace {
+
+constexpr int kDefaultMaxTokens = 1024;
+constexpr std::string_view kDefaultPicturePrompt = "Describe this image.";
+
+/// The flags of `generate`, as typed.
+struct GenerateFlags {
+  std::string model;
+  std::vector<std::string> images;
+  std::optional<std::string> prompt;
+  std::optional<std::string> system;
+  std::string messages;
+  bool json = false;
+  std::optional<int> max_tokens;
+  std::optional<double> temperature;
+  std::optional<int> top_k;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
+  std::optional<double> presence_penalty;
+  std::optional<double> frequency_penalty;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stops;
+  std::optional<int> context;
+  std::optional<int> threads;
+  std::string chat_template;
+  std::string chat_template_kwargs;
+  std::string thinking;
+  bool raw = false;
+  bool force = false;
+  bool no_progress = false;
+  bool verbose = false;
+};
+
+void add_input_options(CLI::App& command, GenerateFlags& flags) {
+  command.add_option("-m,--model", flags.model, "Model folder (default: the bundled tiny model)");
+  command.add_option("--image", flags.images, "Picture file; repeat for several")
+      ->allow_extra_args(false);
+  command.add_option("-p,--prompt", flags.prompt, "What to ask; - reads it from stdin");
+  command.add_option("--system", flags.system, "System message");
+  command.add_option("--messages", flags.messages, "Conversation as OpenAI messages; - is stdin")
+      ->excludes("--image")
+      ->excludes("--prompt")
+      ->excludes("--system");
+  command.add_option("--chat-template", flags.chat_template, "Jinja file instead of the model's");
+  command.add_option(
+      "--chat-template-kwargs", flags.chat_template_kwargs, "JSON object of template variables"
+  );
+  command.add_option("--thinking", flags.thinking, "Let a thinking model think (on, off)")
+      ->check(CLI::IsMember({"on", "off"}));
+  command.add_flag("--raw", flags.raw, "The prompt is in the model's own format: no chat template")
+      ->excludes("--messages")
+      ->excludes("--system")
+      ->excludes("--chat-template")
+      ->excludes("--chat-template-kwargs")
+      ->excludes("--thinking");
+}
+
+void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
+  const std::string group = "Sampling (defaults: the model's generation_config.json)";
+  const auto add = [&](const char* names, auto& value, const char* text) {
+    return command.add_option(names, value, text)->group(group);
+  };
+  add("-n,--max-tokens", flags.max_tokens, "Longest answer in tokens (default: 1024)")
+      ->check(CLI::PositiveNumber);
+  add("--temperature", flags.temperature, "0: always the most likely token");
+  add("--top-k", flags.top_k, "Draw from the k most likely tokens; 0: all");
+  add("--top-p", flags.top_p, "Draw from the most likely tokens up to this probability");
+  add("--min-p", flags.min_p, "Leave out tokens below this share of the best one's probability");
+  add("--repetition-penalty", flags.repetition_penalty, "Over 1: repeat less");
+  add("--presence-penalty", flags.presence_penalty, "-2 to 2: for tokens in the answer");
+  add("--frequency-penalty", flags.frequency_penalty, "-2 to 2: for each time a token stands there");
+  add("--seed", flags.seed, "Same seed, same answer");
+  add("--stop", flags.stops, "Text that ends the answer; repeat for several")
+      ->allow_extra_args(false);
+}
+
+void add_run_options(CLI::App& command, GenerateFlags& flags) {
+  command.add_option("--ctx", flags.context, "Context in tokens (default: the model's)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--json", flags.json, "One line of JSON instead of streamed text");
+  command.add_flag("--force", flags.force, "Go on though memory looks too small");
+  command.add_flag("--no-progress", flags.no_progress, "No progress bars");
+  command.add_flag("--verbose", flags.verbose, "Say more on stderr");
+}
+
+SamplingOptions sampling_options(const GenerateFlags& flags, const ModelConfig& config) {
+  SamplingOptions options = sampling_defaults(config);
+  const auto set = [](auto& value, const auto& flag) { value = flag.value_or(value); };
+  set(options.temperature, flags.temperature);
+  set(options.top_k, flags.top_k);
+  set(options.top_p, flags.top_p);
+  set(options.min_p, flags.min_p);
+  set(options.repetition_penalty, flags.repetition_penalty);
+  set(options.presence_penalty, flags.presence_penalty);
+  set(options.frequency_penalty, flags.frequency_penalty);
+  options.seed = flags.seed;
+  require_valid(options);
+  return options;
+}
+
+/// The text to ask: the flag, stdin where the flag says so or nothing else is there.
+std::string prompt_text(const GenerateFlags& flags) {
+  if (flags.prompt && *flags.prompt != "-") {
+    return *flags.prompt;
+  }
+  if (!flags.prompt && !flags.images.empty() && !flags.raw) {
+    return std::string(kDefaultPicturePrompt);
+  }
+  if (!flags.prompt && stdin_is_terminal()) {
+    throw Error(
+        Fault::usage, "generate", "got nothing to ask, expected -p TEXT, --image FILE or text on stdin"
+    );
+  }
+  return read_stdin();
+}
+
+std::vector<MediaInput> read_pictures(const GenerateFlags& flags) {
+  std::vector<MediaInput> media;
+  for (const std::string& image : flags.images) {
+    media.push_back(read_media_file(image, image));
+  }
+  return media;
+}
+
+/// One user turn: the pictures in the order of the flags, then the text.
+ChatInput single_turn(const GenerateFlags& flags) {
+  ChatInput input;
+  if (flags.system) {
+    input.chat.messages.push_back({{"role", "system"}, {"content", *flags.system}});
+  }
+  const std::string text = prompt_text(flags);
+  Json content = text;
+  if (!flags.images.empty()) {
+    content = Json::array();
+    for (size_t i = 0; i < flags.images.size(); ++i) {
+      content.push_back({{"type", "image"}});
+    }
+    content.push_back({{"type", "text"}, {"text", text}});
+  }
+  input.chat.messages.push_back({{"role", "user"}, {"content", content}});
+  input.media = read_pictures(flags);
+  return input;
+}
+
+Json template_kwargs(const GenerateFlags& flags) {
+  Json kwargs = Json::object();
+  if (!flags.chat_template_kwargs.empty()) {
+    kwargs = parse_json(flags.chat_template_kwargs, "--chat-template-kwargs", Fault::usage);
+    if (!kwargs.is_object()) {
+      throw Error(
+          Fault::usage, "--chat-template-kwargs", "got {}, expected an object", kwargs.type_name()
+      );
+    }
+  }
+  if (!flags.thinking.empty()) {
+    kwargs["enable_thinking"] = flags.thinking == "on";
+  }
+  return kwargs;
+}
+
+ChatTemplate load_template(const GenerateFlags& flags, const Frontend& frontend) {
+  const std::filesystem::path& folder = frontend.config.folder;
+  return flags.chat_template.empty()
+             ? ChatTemplate::load(folder, frontend.tokenizer)
+             : ChatTemplate::load_file(flags.chat_template, folder, frontend.tokenizer);
+}
+
+Prepared prepare(const GenerateFlags& flags, const Frontend& frontend) {
+  if (flags.raw) {
+    return prepare_raw(frontend, prompt_text(flags), read_pictures(flags));
+  }
+  const ChatTemplate chat_template = load_template(flags, frontend);
+  ChatInput input =
+      flags.messages.empty() ? single_turn(flags) : read_messages_file(flags.messages);
+  input.chat.kwargs = template_kwargs(flags);
+  return prepare_chat(frontend, chat_template, input);
+}
+
+int context_of(const GenerateFlags& flags, const ModelShape& shape) {
+  const int context = flags.context.value_or(shape.max_position_embeddings);
+  if (context > shape.max_position_embeddings) {
+    throw Error(
+        Fault::usage,
+        "--ctx",
+        "got {}, expected at most the model's {}",
+        context,
+        shape.max_position_embeddings
+    );
+  }
+  return context;
+}
+
+GenerateOptions generate_options(
+    const GenerateFlags& flags, const Frontend& frontend, const Prompt& prompt
+) {
+  const int context = context_of(flags, frontend.shape);
+  require_room(prompt, context);
+  return {
+      .sampling = sampling_options(flags, frontend.config),
+      .max_tokens =
+          std::min(flags.max_tokens.value_or(kDefaultMaxTokens), context - prompt.tokens()),
+      .stop_ids = frontend.stop_ids,
+      .stops = flags.stops,
+  };
+}
+
+Engine load_engine(
+    const GenerateFlags& flags,
+    const Frontend& frontend,
+    Checkpoint& checkpoint,
+    std::unique_ptr<const ops::Ops> ops
+) {
+  ProgressBar bar("loading", !flags.no_progress);
+  return Engine(
+      frontend,
+      checkpoint,
+      std::move(ops),
+      {.on_bytes = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); },
+       .cancelled = interrupted}
+  );
+}
+
+Generation answer(
+    const GenerateFlags& flags,
+    const Frontend& frontend,
+    const Engine& engine,
+    const Prompt& prompt,
+    const GenerateOptions& options
+) {
+  std::optional<ProgressBar> bar;
+  bar.emplace("reading", !flags.no_progress);
+  const auto on_text = [&](std::string_view text) {
+    bar.reset();
+    if (!flags.json) {
+      write_stdout(text);
+    }
+  };
+  const auto on_prefill = [&](int done, int total) {
+    bar->update(static_cast<uint64_t>(done), static_cast<uint64_t>(total));
+  };
+  return generate(
+      engine.model(),
+      frontend.tokenizer,
+      prompt,
+      options,
+      {.on_text = on_text, .on_prefill = on_prefill, .cancelled = interrupted}
+  );
+}
+
+void say_loaded(const Frontend& frontend, const Prompt& prompt, std::string_view ops) {
+  fmt::print(
+      stderr,
+      "{}: {} layers, {} operations on {}, BLAS {}, prompt of {} tokens\n",
+      frontend.config.model_type,
+      frontend.shape.layers,
+      ops,
+      ops::backend_name(),
+      ops::blas_description(),
+      prompt.tokens()
+  );
+}
+
+void say_done(const Generation& generation, const RunTimings& timings) {
+  const GenerateTimings& ms = timings.generate;
+  fmt::print(
+      stderr,
+      "\nload {:.0f} ms, towers {:.0f} ms, prefill {:.0f} ms, {} tokens in {:.0f} ms\n",
+      timings.load,
+      ms.tower,
+      ms.prefill,
+      generation.ids.size(),
+      ms.first_token + ms.decode
+  );
+}
+
+void print_answer(
+    const GenerateFlags& flags,
+    const Prompt& prompt,
+    const Generation& generation,
+    const RunTimings& timings,
+    std::string_view ops
+) {
+  if (flags.json) {
+    write_stdout(json_line(answer_json(prompt, generation, timings, ops)));
+  } else if (stdout_is_terminal()) {
+    write_stdout("\n");
+  }
+  if (flags.verbose) {
+    say_done(generation, timings);
+  }
+}
+
+void run_generate(const GenerateFlags& flags) {
+  catch_interrupts();
+  if (flags.threads) {
+    ops::set_threads(*flags.threads);
+  }
+  const Stopwatch loading;
+  const Frontend frontend = load_frontend(find_model_folder(flags.model));
+  double load_ms = loading.milliseconds();
+
+  const Prepared prepared = prepare(flags, frontend);
+  const GenerateOptions options = generate_options(flags, frontend, prepared.prompt);
+
+  const Stopwatch reading;
+  Checkpoint checkpoint(frontend.config);
+  std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), checkpoint.summary());
+  const std::string ops_name(ops->name());
+  if (!flags.force) {
+    require_memory(estimate_memory(
+        frontend, checkpoint.summary(), ops->dtype(), prepared.prompt, options.max_tokens
+    ));
+  }
+  const Engine engine = load_engine(flags, frontend, checkpoint, std::move(ops));
+  load_ms += reading.milliseconds();
+  for (const std::string& warning : checkpoint.warnings()) {
+    fmt::print(stderr, "warning: {}\n", warning);
+  }
+  if (flags.verbose) {
+    say_loaded(frontend, prepared.prompt, ops_name);
+  }
+
+  const Generation generation = answer(flags, frontend, engine, prepared.prompt, options);
+  const RunTimings timings{
+      load_ms, prepared.media_decode, prepared.preprocess, generation.timings
+  };
+  print_answer(flags, prepared.prompt, generation, timings, ops_name);
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("generate", "Answer a question about pictures or text");
+  const auto flags = std::make_shared<GenerateFlags>();
+  add_input_options(*command, *flags);
+  add_sampling_options(*command, *flags);
+  add_run_options(*command, *flags);
+  command->footer(
+      "Examples:\n"
+      "  whimbrel generate --image photo.jpg\n"
+      "  whimbrel generate -m DIR --image a.jpg --image b.png -p \"What changed between these?\"\n"
+      "  echo \"Name three rivers.\" | whimbrel generate -m DIR --temperature 0\n"
+      "  whimbrel generate -m DIR --messages conversation.json --json"
+  );
+  command->callback([flags] { run_generate(*flags); });
+}
+
+}  // namespace whimbrel

@@ -1,0 +1,46 @@
+#include "cli/input_files.h"
+
+#include "base/file.h"
+#include "cli/terminal.h"
+#include "media/decode.h"
+
+namespace whimbrel {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kFileScheme = "file://";
+
+/// A path, a `file://` URL or a `data:` URL.
+MediaInput read_media_url(const std::string& url, const fs::path& folder) {
+  if (url.starts_with("data:")) {
+    return read_data_url(url);
+  }
+  if (url.starts_with(kFileScheme)) {
+    return read_media_file(folder / url.substr(kFileScheme.size()), url);
+  }
+  if (url.find("://") != std::string::npos) {
+    throw Error(
+        Fault::input, url.substr(0, 80), "got a URL to fetch, expected a path, file:// or data:"
+    );
+  }
+  return read_media_file(folder / url, url);
+}
+
+}  // namespace
+
+MediaInput read_media_file(const fs::path& path, const std::string& source) {
+  return {source, read_file(path, Fault::input, ImageLimits{}.max_bytes)};
+}
+
+ChatInput read_messages_file(const std::string& file) {
+  const std::string text = file == "-" ? read_stdin() : read_file(file, Fault::input);
+  const fs::path folder = file == "-" ? fs::path() : fs::path(file).parent_path();
+  return read_messages(
+      parse_json(text, file == "-" ? "stdin" : file, Fault::input),
+      [&folder](const std::string& url) { return read_media_url(url, folder); }
+  );
+}
+
+}  // namespace whimbrel

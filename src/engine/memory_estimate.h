@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/frontend.h"
+#include "models/prompt.h"
+#include "ops/ops.h"
+#include "weights/checkpoint.h"
+
+namespace whimbrel {
+
+/// Bytes that a request needs, known before any weight is read.
+struct MemoryEstimate {
+  uint64_t weights = 0;      // in the form that the operations compute with
+  uint64_t kv_cache = 0;     // of prompt and answer
+  uint64_t activations = 0;  // of the largest step: a prefill chunk or a picture's tower
+
+  uint64_t total() const { return weights + kv_cache + activations; }
+};
+
+/// `dtype` is what activations are held in; float32 means that packed weights are unpacked.
+MemoryEstimate estimate_memory(
+    const Frontend& frontend,
+    const CheckpointSummary& checkpoint,
+    mx::Dtype dtype,
+    const Prompt& prompt,
+    int max_tokens
+);
+
+/// Throws Error(Fault::memory) with the figures where the estimate is more than what is available.
+void require_memory(const MemoryEstimate& estimate);
+
+/// "1.5 GiB", "320 MiB".
+std::string size_text(uint64_t bytes);
+
+}  // namespace whimbrel

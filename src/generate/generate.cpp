@@ -1,0 +1,159 @@
+#include "generate/generate.h"
+
+#include <mlx/mlx.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "generate/stop_text.h"
+#include "text/detokenizer.h"
+
+namespace whimbrel {
+
+namespace {
+
+/// One answer being made. Its parts stand in the order in which they are used.
+class Answer {
+ public:
+  Answer(
+      const Model& model,
+      const Tokenizer& tokenizer,
+      const Prompt& prompt,
+      const GenerateOptions& options,
+      const GenerateEvents& events
+  )
+      : model_(model),
+        prompt_(prompt),
+        options_(options),
+        events_(events),
+        cache_(model.make_cache()),
+        sampler_(options.sampling, prompt.ids, tokenizer.size()),
+        detokenizer_(tokenizer, SpecialTokens::skip),
+        stop_text_(options.stops) {}
+
+  Generation make() {
+    encode_media();
+    decode(prefill());
+    emit(stop_text_.push(detokenizer_.finish()));
+    emit(stop_text_.finish());
+    return std::move(generation_);
+  }
+
+ private:
+  void encode_media() {
+    const Stopwatch watch;
+    for (const MediaSpan& span : prompt_.media) {
+      require_not_cancelled();
+      features_.push_back(model_.encode(span.patches));
+      features_.back().eval();
+    }
+    generation_.timings.tower = watch.milliseconds();
+  }
+
+  /// Runs the prompt; returns the logits behind its last token.
+  std::vector<float> prefill() {
+    since_prefill_ = Stopwatch();
+    std::vector<float> logits;
+    for (int first = 0; first < prompt_.tokens();) {
+      require_not_cancelled();
+      const int end = std::min(first + options_.prefill_chunk, prompt_.tokens());
+      const mx::array hidden = model_.forward(prompt_chunk(prompt_, features_, first, end), cache_);
+      if (end == prompt_.tokens()) {
+        logits = last_logits(hidden);
+      } else {
+        mx::eval(cache_.arrays());
+      }
+      first = end;
+      if (events_.on_prefill) {
+        events_.on_prefill(end, prompt_.tokens());
+      }
+    }
+    generation_.timings.prefill = since_prefill_.milliseconds();
+    return logits;
+  }
+
+  void decode(std::vector<float> logits) {
+    int32_t id = sampler_.draw(logits);
+    generation_.timings.first_token = since_prefill_.milliseconds();
+    const Stopwatch decoding;
+    while (take(id)) {
+      require_not_cancelled();
+      const Stopwatch step;
+      std::vector<float> next = last_logits(model_.forward(decode_chunk(id), cache_));
+      id = sampler_.draw(next);
+      generation_.timings.per_token.push_back(step.milliseconds());
+    }
+    generation_.timings.decode = decoding.milliseconds();
+  }
+
+  /// Adds a token to the answer; false where the answer ends with or before it.
+  bool take(int32_t id) {
+    if (std::ranges::count(options_.stop_ids, id) != 0) {
+      generation_.finish_reason = FinishReason::stop;
+      return false;
+    }
+    generation_.ids.push_back(id);
+    emit(stop_text_.push(detokenizer_.push(id)));
+    if (stop_text_.stopped()) {
+      generation_.finish_reason = FinishReason::stop;
+      return false;
+    }
+    return static_cast<int>(generation_.ids.size()) < options_.max_tokens;
+  }
+
+  /// The newest token, at the position that follows from what is in the cache.
+  Chunk decode_chunk(const int32_t& id) const {
+    return {.ids = {&id, 1}, .offset = cache_.length() + prompt_.positions.delta};
+  }
+
+  std::vector<float> last_logits(const mx::array& hidden) const {
+    const int rows = hidden.shape(0);
+    const mx::array last = mx::slice(hidden, {rows - 1, 0}, {rows, hidden.shape(1)});
+    mx::array logits = mx::astype(model_.logits(last), mx::float32);
+    logits.eval();
+    return {logits.data<float>(), logits.data<float>() + logits.size()};
+  }
+
+  void emit(const std::string& text) {
+    if (text.empty()) {
+      return;
+    }
+    generation_.text += text;
+    if (events_.on_text) {
+      events_.on_text(text);
+    }
+  }
+
+  void require_not_cancelled() const {
+    if (events_.cancelled && events_.cancelled()) {
+      throw Error(Fault::interrupted, "generate", "interrupted");
+    }
+  }
+
+  const Model& model_;
+  const Prompt& prompt_;
+  const GenerateOptions& options_;
+  const GenerateEvents& events_;
+  std::vector<mx::array> features_;
+  nn::KVCache cache_;
+  Sampler sampler_;
+  StreamingDetokenizer detokenizer_;
+  StopText stop_text_;
+  Stopwatch since_prefill_;
+  Generation generation_;
+};
+
+}  // namespace
+
+Generation generate(
+    const Model& model,
+    const Tokenizer& tokenizer,
+    const Prompt& prompt,
+    const GenerateOptions& options,
+    const GenerateEvents& events
+) {
+  return Answer(model, tokenizer, prompt, options, events).make();
+}
+
+}  // namespace whimbrel

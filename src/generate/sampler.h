@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace whimbrel {
+
+/// How the next token is drawn. The defaults change nothing: a draw from the model's distribution.
+struct SamplingOptions {
+  double temperature = 1.0;         // 0: always the most likely token
+  int top_k = 0;                    // keep the k most likely; 0: all
+  double top_p = 1.0;               // keep the most likely up to this much probability
+  double min_p = 0.0;               // keep what has this share of the best one's probability
+  double repetition_penalty = 1.0;  // for tokens of prompt and answer (CTRL paper, HF)
+  double presence_penalty = 0.0;    // once for each token of the answer (OpenAI)
+  double frequency_penalty = 0.0;   // for each time a token stands in the answer (OpenAI)
+  std::optional<uint64_t> seed = std::nullopt;
+};
+
+/// Throws Error(Fault::usage) that names the option and its range.
+void require_valid(const SamplingOptions& options);
+
+/// Draws the tokens of one sequence: penalties, temperature, top-k, top-p, min-p, in transformers'
+/// order. Owns its random state, so that neighbours can't change an answer.
+class Sampler {
+ public:
+  /// `vocabulary` is the tokenizer's size: ids from there on are never drawn.
+  Sampler(const SamplingOptions& options, std::span<const int32_t> prompt_ids, int32_t vocabulary);
+
+  /// The next id from logits [vocab_size], which it may overwrite; counts it as part of the answer.
+  /// Among equals the lowest id wins. Throws Error(Fault::model) where logits are not finite.
+  int32_t draw(std::span<float> logits);
+
+ private:
+  void penalise(std::span<float> logits) const;
+  int32_t sample(std::span<const float> logits);
+
+  SamplingOptions options_;
+  int32_t vocabulary_;
+  std::vector<int32_t> prompt_ids_;  // each once
+  std::unordered_map<int32_t, int> answer_counts_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace whimbrel

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <mlx/array.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "media/image_processor.h"
+#include "models/chunk.h"
+#include "models/prompt.h"
+#include "nn/kv_cache.h"
+#include "nn/loader.h"
+#include "weights/config.h"
+
+namespace whimbrel {
+
+/// Sizes that people and the memory estimate need; known from config.json alone.
+struct ModelShape {
+  int layers;
+  int hidden_size;
+  int intermediate_size;
+  int vocab_size;
+  int max_position_embeddings;
+  ops::HeadShape heads;
+  int vision_depth;
+  int vision_hidden_size;
+  int vision_heads;
+};
+
+/// How a family lays out a prompt. Data, so that prompts are made without a model.
+struct PromptRules {
+  int32_t image_token_id;
+  int32_t video_token_id;
+  PatchLayout layout;         // what the tower was built for
+  PixelBounds image_bounds;  // where the checkpoint states none
+};
+
+/// A loaded model. Const after load; what a sequence changes lives in its cache.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual nn::KVCache make_cache() const = 0;
+
+  /// The vision tower on one picture -> [tokens, hidden_size] of the text decoder.
+  virtual mx::array encode(const Patches& patches) const = 0;
+
+  /// Runs the chunk's tokens behind those in the cache and appends them to it -> the hidden state of
+  /// each token before the final norm, [rows, hidden_size].
+  virtual mx::array forward(const Chunk& chunk, nn::KVCache& cache) const = 0;
+
+  /// Final norm and language model head: hidden [rows, hidden_size] -> [rows, vocab_size].
+  virtual mx::array logits(const mx::array& hidden) const = 0;
+};
+
+/// One model family: everything that differs from another one. A family is one file in this folder,
+/// named by its model_type, and one line in registry.cpp.
+struct Family {
+  std::string_view model_type;  // of config.json
+
+  /// All throw Error(Fault::model) where config.json or a tensor doesn't fit.
+  ModelShape (*shape)(const ModelConfig& config);
+  PromptRules (*prompt_rules)(const ModelConfig& config);
+  std::unique_ptr<const Model> (*load)(const ModelConfig& config, const nn::WeightLoader& loader);
+};
+
+/// All families, in the order of registry.cpp.
+std::span<const Family* const> families();
+
+/// Throws Error(Fault::model) with the list of known ones for an unknown model_type.
+const Family& find_family(std::string_view model_type);
+
+}  // namespace whimbrel

@@ -1,0 +1,23 @@
+#include "nn/mlp.h"
+
+namespace whimbrel::nn {
+
+SwigluMlp::SwigluMlp(
+    const WeightLoader& loader,
+    const std::string& norm,
+    const std::string& mlp,
+    int64_t hidden_size,
+    int64_t intermediate_size,
+    double eps,
+    Bias bias
+)
+    : norm_(loader.rms_norm(norm, hidden_size, eps)),
+      gate_proj_(loader.linear(mlp + ".gate_proj", intermediate_size, hidden_size, bias)),
+      up_proj_(loader.linear(mlp + ".up_proj", intermediate_size, hidden_size, bias)),
+      down_proj_(loader.linear(mlp + ".down_proj", hidden_size, intermediate_size, bias)) {}
+
+mx::array SwigluMlp::operator()(const ops::Ops& ops, const mx::array& x) const {
+  return ops.linear_residual(ops.norm_swiglu(x, norm_, *gate_proj_, *up_proj_), *down_proj_, x);
+}
+
+}  // namespace whimbrel::nn

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/loader.h"
+#include "ops/ops.h"
+
+namespace whimbrel::nn {
+
+/// A picture's patches: frames, rows, columns. Rows and columns are multiples of the merge size.
+using Grid = std::array<int, 3>;
+
+/// Row and column of each patch in the order a tower sees them: merge blocks row by row, inside a
+/// block row by row, once a frame.
+struct PatchPositions {
+  std::vector<int32_t> rows;
+  std::vector<int32_t> columns;
+};
+PatchPositions patch_positions(const Grid& grid, int merge_size);
+
+/// Borders of the segments that full attention works in: one a frame. {0, h*w, 2*h*w, ...}
+std::vector<int> frame_segments(const Grid& grid);
+
+/// Partition of a picture into square windows (HF get_window_index).
+struct Windows {
+  /// For each merged unit of the windowed order, its place in the original order.
+  std::vector<int32_t> order;
+  /// For each merged unit of the original order, its place in the windowed order.
+  std::vector<int32_t> inverse;
+  /// Borders of the windows, in patches, from 0.
+  std::vector<int> cu_seqlens;
+};
+
+/// `side` is a window's side in merged units; windows at the right and bottom edge may be smaller.
+Windows window_partition(const Grid& grid, int merge_size, int side);
+
+}  // namespace whimbrel::nn

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace whimbrel::ops {
+
+/// What MLX computes on: `cpu`, `metal` or `cuda`.
+std::string_view backend_name();
+
+/// The BLAS library that float32 matrix products on a CPU reach, such as
+/// `OpenBLAS 0.3.21 (SkylakeX)`; `none` where MLX uses no CBLAS.
+std::string blas_description();
+
+/// The widest instruction set of this CPU that kernels of ours are written for:
+/// `scalar`, `avx2`, `avx512` or `neon`.
+std::string_view detected_isa();
+
+/// Threads that matrix products may use; at least 1.
+void set_threads(int threads);
+
+}  // namespace whimbrel::ops

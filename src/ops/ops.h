@@ -1,0 +1,138 @@
+#pragma once
+
+#include <mlx/array.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ops/matrix.h"
+
+namespace whimbrel::ops {
+
+namespace mx = mlx::core;
+
+/// Who sees whom in attention. At one query row there is never anything to hide.
+enum class Mask { none, causal };
+
+/// Heads of one attention layer.
+struct HeadShape {
+  int heads;     // query heads
+  int kv_heads;  // key and value heads, shared by heads / kv_heads query heads each
+  int head_dim;
+};
+
+/// Cosines and sines of the rotation angles, [rows, head_dim / 2] float32.
+struct RopeTables {
+  mx::array cos;
+  mx::array sin;
+};
+
+/// How the rows of one forward are rotated; made once and shared by all layers.
+struct RopePlan {
+  /// Periods: reciprocals of the inverse frequencies, [head_dim / 2] float32.
+  mx::array periods;
+  /// Position of the first row; the others follow it one by one. Not used where tables are.
+  int offset;
+  /// Only for rows whose three axes differ, that is a chunk that holds media tokens.
+  std::optional<RopeTables> tables;
+};
+
+/// One layer's cache of keys (after rope) and values, each [1, kv_heads, capacity, head_dim].
+struct KVBuffer {
+  mx::array keys;
+  mx::array values;
+};
+
+struct Qkv {
+  mx::array q;  // [rows, heads * head_dim]
+  mx::array k;  // [rows, kv_heads * head_dim]
+  mx::array v;  // [rows, kv_heads * head_dim]
+};
+
+struct AttentionResult {
+  mx::array output;  // [rows, heads * head_dim]
+  KVBuffer cache;    // with the new rows written; the buffer that was passed in is spent
+};
+
+/// The fused operations that a decoder layer and a vision block are made of: one contract for every
+/// backend. All take and return the activation dtype; sums, norm statistics, softmax and angles are
+/// float32 inside. Operations only build graph nodes, packing evaluates.
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  /// `reference`, `cpu` or `cuda` (docs/contract.md).
+  virtual std::string_view name() const = 0;
+
+  /// What activations, residuals and the cache are held in.
+  virtual mx::Dtype dtype() const = 0;
+
+  /// Takes a loaded matrix into this backend's form, once at load.
+  virtual PackedMatrixPtr pack(Matrix matrix) const = 0;
+
+  /// A vector such as a norm's weight, in the activation dtype.
+  virtual mx::array pack_vector(const mx::array& vector) const = 0;
+
+  /// Rows of a table [vocabulary, width] at ids [rows] -> [rows, width].
+  virtual mx::array embed(const PackedMatrix& table, const mx::array& ids) const = 0;
+
+  /// x W^T + bias; x [rows, in] -> [rows, out].
+  virtual mx::array linear(const mx::array& x, const PackedMatrix& w) const = 0;
+
+  /// residual + x W^T + bias.
+  virtual mx::array linear_residual(
+      const mx::array& x, const PackedMatrix& w, const mx::array& residual
+  ) const = 0;
+
+  /// gelu(x W^T + bias), GELU by the error function.
+  virtual mx::array linear_gelu(const mx::array& x, const PackedMatrix& w) const = 0;
+
+  /// RMS norm over the last axis.
+  virtual mx::array rms_norm(const mx::array& x, const RmsNorm& norm) const = 0;
+
+  /// Several projections of one normed input: q, k, v, or the language model head.
+  virtual std::vector<mx::array> norm_linears(
+      const mx::array& x, const RmsNorm& norm, std::span<const PackedMatrixPtr> ws
+  ) const = 0;
+
+  /// silu(gate(y)) * up(y) with y = rms_norm(x).
+  virtual mx::array norm_swiglu(
+      const mx::array& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
+  ) const = 0;
+
+  /// Rotates q and k, writes k and v behind the `cached` rows of the cache, and lets each query row
+  /// attend to all rows up to its own. K and V are never repeated for the query heads.
+  virtual AttentionResult attention(
+      const Qkv& qkv,
+      const HeadShape& shape,
+      const RopePlan& rope,
+      const KVBuffer& cache,
+      int cached
+  ) const = 0;
+
+  /// Attention of a vision tower: rows of a segment see each other and nothing else.
+  /// qkv [rows, 3 * heads * head_dim]; `cu_seqlens` are segment borders from 0 to rows.
+  virtual mx::array segment_attention(
+      const mx::array& qkv, int heads, const RopeTables& rope, std::span<const int> cu_seqlens
+  ) const = 0;
+};
+
+/// The reference: stock MLX operations on any MLX device. `dequantize` widens every quantised
+/// matrix at load, which on a CPU is both faster and more exact than MLX's quantised product.
+std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, bool dequantize);
+
+/// The backend for this machine and for weights stored in `stored`. `requested` is the value of
+/// WHIMBREL_OPS, empty for the default. Throws Error(Fault::usage) for one that isn't built in.
+std::unique_ptr<const Ops> make_ops(std::string_view requested, mx::Dtype stored);
+
+/// A number as an array of the given dtype. The only way for a scalar into a graph: a plain C++
+/// float would promote a bfloat16 graph to float32.
+mx::array scalar(float value, mx::Dtype dtype);
+
+/// Whether a query of `rows` rows needs a mask.
+Mask mask_for(int rows);
+
+}  // namespace whimbrel::ops
