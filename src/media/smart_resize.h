@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "media/image.h"
+
+namespace whimbrel {
+
+/// The size to which a picture is resized: both sides multiples of `factor`, the area between
+/// `min_pixels` and `max_pixels` where the shape allows it, the aspect kept as far as possible.
+/// Equal to smart_resize of Hugging Face's Qwen2-VL image processor in every bit of its float64
+/// arithmetic, half-to-even rounding included. `min_pixels` is at least 1.
+/// Throws Error(Fault::input, where) when the longer side is over 200 times the shorter one.
+Size smart_resize(
+    Size size,
+    int factor,
+    int64_t min_pixels,
+    int64_t max_pixels,
+    std::string_view where = "picture"
+);
+
+}  // namespace whimbrel

@@ -1,0 +1,37 @@
+#include "tests/support/graph.h"
+
+#include <mlx/primitives.h>
+
+namespace whimbrel::test {
+
+namespace mx = mlx::core;
+
+void walk_graph(
+    const std::vector<mx::array>& roots, const std::function<void(const mx::array&)>& visit
+) {
+  std::set<std::uintptr_t> seen;
+  std::vector<mx::array> open = roots;
+  while (!open.empty()) {
+    const mx::array node = open.back();
+    open.pop_back();
+    if (!seen.insert(node.id()).second) {
+      continue;
+    }
+    visit(node);
+    if (node.has_primitive()) {
+      open.insert(open.end(), node.inputs().begin(), node.inputs().end());
+    }
+  }
+}
+
+std::multiset<std::string> operations(const std::vector<mx::array>& roots) {
+  std::multiset<std::string> names;
+  walk_graph(roots, [&names](const mx::array& node) {
+    if (node.has_primitive()) {
+      names.insert(node.primitive().name());
+    }
+  });
+  return names;
+}
+
+}  // namespace whimbrel::test
