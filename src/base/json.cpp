@@ -17,12 +17,13 @@ class JsonGuard {
     if (++nodes_ > limits_.nodes) {
       throw Error(fault_, where_, "got JSON of over {} values", limits_.nodes);
     }
-    if (depth > limits_.depth) {
-      throw Error(fault_, where_, "got JSON nested deeper than {} levels", limits_.depth);
-    }
     switch (event) {
       case Json::parse_event_t::object_start:
+        refuse_too_deep(depth);
         keys_.emplace_back();
+        break;
+      case Json::parse_event_t::array_start:
+        refuse_too_deep(depth);
         break;
       case Json::parse_event_t::object_end:
         keys_.pop_back();
@@ -37,6 +38,13 @@ class JsonGuard {
   }
 
  private:
+  /// `depth` is the number of levels around the one that starts.
+  void refuse_too_deep(int depth) const {
+    if (depth >= limits_.depth) {
+      throw Error(fault_, where_, "got JSON nested deeper than {} levels", limits_.depth);
+    }
+  }
+
   void refuse_repeated(const std::string& key) {
     if (!keys_.back().insert(key).second) {
       throw Error(fault_, where_, "got the JSON key \"{}\" twice in one object", key);

@@ -1,8 +1,12 @@
 #include "cli/app.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/build_info.h"
 #include "base/error.h"
@@ -13,26 +17,48 @@ namespace whimbrel {
 
 namespace {
 
+/// Errors quote model files and user text, which must not break the line or steer the terminal.
+std::string one_line(std::string_view sentence) {
+  std::string line(sentence);
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  std::ranges::replace_if(line, is_control, ' ');
+  return line;
+}
+
 int report(int code, std::string_view sentence) {
   const Style style = stderr_style();
-  fmt::print(stderr, "{}error:{} {}\n", style.red, style.reset, sentence);
+  fmt::print(stderr, "{}error:{} {}\n", style.red, style.reset, one_line(sentence));
   return code;
+}
+
+/// What was wrong with the arguments, and whose --help explains them.
+std::string usage_sentence(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> named = app.get_subcommands();
+  if (!named.empty()) {
+    return fmt::format(
+        "[command line] {}; see whimbrel {} --help", error.what(), named.front()->get_name()
+    );
+  }
+  const std::vector<std::string> unknown = app.remaining();
+  if (!unknown.empty()) {
+    return fmt::format(
+        "[command line] got {}, expected a subcommand; see whimbrel --help", unknown.front()
+    );
+  }
+  return fmt::format("[command line] {}; see whimbrel --help", error.what());
 }
 
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
     return 0;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForAllHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForVersion& version) {
-    return app.exit(version);
+  } catch (const CLI::Success& asked) {  // for help or the version
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    write_stdout(text.str());
+    return 0;
   } catch (const CLI::ParseError& error) {
-    return report(
-        static_cast<int>(Fault::usage), fmt::format("{}; see whimbrel --help", error.what())
-    );
+    return report(static_cast<int>(Fault::usage), usage_sentence(app, error));
   }
 }
 

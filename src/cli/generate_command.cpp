@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +61,20 @@ struct GenerateFlags {
   bool verbose = false;
 };
 
+CLI::Range positive() {
+  return {1, std::numeric_limits<int>::max(), "POSITIVE"};
+}
+
+/// CLI11 would take -1 for 2^64 - 1.
+std::string seed_complaint(const std::string& text) {
+  uint64_t seed = 0;
+  const char* end = text.data() + text.size();
+  const std::from_chars_result read = std::from_chars(text.data(), end, seed);
+  return read.ec == std::errc{} && read.ptr == end
+             ? ""
+             : fmt::format("got {}, expected a whole number from 0 to {}", text, UINT64_MAX);
+}
+
 void add_input_options(CLI::App& command, GenerateFlags& flags) {
   command.add_option("-m,--model", flags.model, "Model folder (default: the bundled tiny model)");
   command.add_option("--image", flags.images, "Picture file; repeat for several")
@@ -89,7 +105,7 @@ void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
     return command.add_option(names, value, text)->group(group);
   };
   add("-n,--max-tokens", flags.max_tokens, "Longest answer in tokens (default: 1024)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   add("--temperature", flags.temperature, "0: always the most likely token");
   add("--top-k", flags.top_k, "Draw from the k most likely tokens; 0: all");
   add("--top-p", flags.top_p, "Draw from the most likely tokens up to this probability");
@@ -97,16 +113,16 @@ void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
   add("--repetition-penalty", flags.repetition_penalty, "Over 1: repeat less");
   add("--presence-penalty", flags.presence_penalty, "-2 to 2: for tokens in the answer");
   add("--frequency-penalty", flags.frequency_penalty, "-2 to 2: for each time a token stands there");
-  add("--seed", flags.seed, "Same seed, same answer");
+  add("--seed", flags.seed, "Same seed, same answer")->check(seed_complaint);
   add("--stop", flags.stops, "Text that ends the answer; repeat for several")
       ->allow_extra_args(false);
 }
 
 void add_run_options(CLI::App& command, GenerateFlags& flags) {
   command.add_option("--ctx", flags.context, "Context in tokens (default: the model's)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
-      ->check(CLI::PositiveNumber);
+      ->check(positive());
   command.add_flag("--json", flags.json, "One line of JSON instead of streamed text");
   command.add_flag("--force", flags.force, "Go on though memory looks too small");
   command.add_flag("--no-progress", flags.no_progress, "No progress bars");
@@ -321,7 +337,7 @@ void print_answer(
 }
 
 void run_generate(const GenerateFlags& flags) {
-  catch_interrupts();
+  leave_on_interrupt();
   if (flags.threads) {
     ops::set_threads(*flags.threads);
   }
@@ -332,6 +348,7 @@ void run_generate(const GenerateFlags& flags) {
   const Prepared prepared = prepare(flags, frontend);
   const GenerateOptions options = generate_options(flags, frontend, prepared.prompt);
 
+  catch_interrupts();
   const Stopwatch reading;
   Checkpoint checkpoint(frontend.config);
   std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), checkpoint.summary());

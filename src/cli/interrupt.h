@@ -2,8 +2,11 @@
 
 namespace whimbrel {
 
-/// From here on Ctrl-C (and a polite kill) is noted instead of ending the process; a second one ends
-/// it.
+/// From here on Ctrl-C (and a polite kill) ends the process at once, with a sentence and exit code
+/// 130: for what nothing else can stop, such as waiting for stdin.
+void leave_on_interrupt();
+
+/// From here on it is noted instead, for loops that look; a second one ends the process.
 void catch_interrupts();
 
 /// Whether one has come.

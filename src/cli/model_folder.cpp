@@ -31,11 +31,12 @@ std::vector<fs::path> model_folders() {
 
 fs::path find_model_folder(const std::string& name) {
   const std::string wanted = name.empty() ? std::string(kBundledModel) : name;
-  if (!name.empty() && fs::is_directory(name)) {
+  std::error_code unreadable;
+  if (!name.empty() && fs::exists(name, unreadable)) {
     return name;
   }
   for (const fs::path& folder : model_folders()) {
-    if (fs::is_directory(folder / wanted)) {
+    if (fs::is_directory(folder / wanted, unreadable)) {
       if (name.empty()) {
         fmt::print(stderr, "no model given (-m): using the bundled tiny model, {}\n", wanted);
       }

@@ -14,11 +14,11 @@
 namespace whimbrel {
 
 struct GenerateOptions {
-  SamplingOptions sampling;
+  SamplingOptions sampling = {};
   int max_tokens = 0;
-  std::vector<int32_t> stop_ids;   // tokens that end an answer
-  std::vector<std::string> stops;  // texts that end an answer
-  int prefill_chunk = 512;         // prompt tokens a forward
+  std::vector<int32_t> stop_ids = {};   // tokens that end an answer
+  std::vector<std::string> stops = {};  // texts that end an answer
+  int prefill_chunk = 512;              // prompt tokens a forward
 };
 
 /// What a caller may listen to while an answer is made. All may be empty.

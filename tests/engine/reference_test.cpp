@@ -1,0 +1,167 @@
+// Our whole path against the stored answers of transformers: ids, grids, positions, pixels, tower
+// features, logits at every prompt position, and the greedy answer.
+
+#include <gtest/gtest.h>
+#include <mlx/mlx.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "engine/engine.h"
+#include "engine/messages.h"
+#include "engine/prepare.h"
+#include "tests/support/reference.h"
+#include "tests/support/tolerance.h"
+
+namespace whimbrel::test {
+namespace {
+
+std::vector<std::string> known_model_types() {
+  std::vector<std::string> types;
+  for (const Family* family : families()) {
+    types.emplace_back(family->model_type);
+  }
+  return types;
+}
+
+std::vector<float> to_floats(const mx::array& array) {
+  mx::array values = mx::contiguous(mx::astype(array, mx::float32));
+  values.eval();
+  return {values.data<float>(), values.data<float>() + values.size()};
+}
+
+MediaInput read_picture(const std::string& path) {
+  return {path, read_file(path, Fault::input)};
+}
+
+class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
+ protected:
+  ReferenceTest()
+      : tensors_(GetParam().tensors),
+        json_(Json::parse(read_file(GetParam().json, Fault::input))),
+        frontend_(load_frontend(GetParam().checkpoint)),
+        prompt_(prepare()) {}
+
+  Prompt prepare() const {
+    const ChatTemplate chat_template =
+        ChatTemplate::load(GetParam().checkpoint, frontend_.tokenizer);
+    const ChatInput input = read_messages(openai_messages(GetParam()), read_picture);
+    return prepare_chat(frontend_, chat_template, input).prompt;
+  }
+
+  void load_model() {
+    Checkpoint checkpoint(frontend_.config);
+    std::unique_ptr<const ops::Ops> ops = choose_ops("reference", checkpoint.summary());
+    engine_ = std::make_unique<Engine>(frontend_, checkpoint, std::move(ops), LoadEvents{});
+    for (const MediaSpan& span : prompt_.media) {
+      features_.push_back(engine_->model().encode(span.patches));
+    }
+  }
+
+  /// Logits of the rows of one chunk, [rows, vocab_size].
+  mx::array run(const Chunk& chunk, nn::KVCache& cache) const {
+    const mx::array logits = engine_->model().logits(engine_->model().forward(chunk, cache));
+    return mx::astype(logits, mx::float32);
+  }
+
+  SafetensorsFile tensors_;
+  Json json_;
+  Frontend frontend_;
+  Prompt prompt_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<mx::array> features_;
+};
+
+TEST_P(ReferenceTest, prompt_is_equal) {
+  EXPECT_EQ(prompt_.ids, tensors_.ints("input_ids"));
+  EXPECT_EQ(prompt_.positions.delta, json_.at("rope_delta").get<int>());
+  std::vector<int32_t> positions;
+  for (const std::vector<int32_t>& axis : prompt_.positions.axes) {
+    positions.insert(positions.end(), axis.begin(), axis.end());
+  }
+  EXPECT_EQ(positions, tensors_.ints("position_ids"));
+  std::vector<int32_t> grids;
+  for (const MediaSpan& span : prompt_.media) {
+    grids.insert(grids.end(), span.patches.grid_thw.begin(), span.patches.grid_thw.end());
+  }
+  EXPECT_EQ(grids, tensors_.has("grid_thw") ? tensors_.ints("grid_thw") : std::vector<int32_t>());
+}
+
+TEST_P(ReferenceTest, features_are_close) {
+  if (!tensors_.has("features")) {
+    EXPECT_TRUE(prompt_.media.empty());
+    return;
+  }
+  load_model();
+  const Difference found =
+      difference(to_floats(mx::concatenate(features_, 0)), tensors_.floats("features"));
+  RecordProperty("relative", std::to_string(found.relative()));
+  EXPECT_LE(found.relative(), kReferenceFloat32.features);
+}
+
+TEST_P(ReferenceTest, logits_are_close_at_every_prompt_position) {
+  load_model();
+  nn::KVCache cache = engine_->model().make_cache();
+  const mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
+  const std::vector<int32_t> top_ids = tensors_.ints("top_ids");
+  const std::vector<float> expected = tensors_.floats("top_logits");
+  const int top = static_cast<int>(tensors_.shape("top_ids")[1]);
+  const mx::array index(top_ids.begin(), {prompt_.tokens(), top});
+  const Difference at_top =
+      difference(to_floats(mx::take_along_axis(logits, index, 1)), expected);
+  EXPECT_LE(at_top.relative(), kReferenceFloat32.logits) << "largest " << at_top.largest;
+  const mx::array last = mx::take(logits, prompt_.tokens() - 1, 0);
+  const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
+  EXPECT_LE(at_end.relative(), kReferenceFloat32.logits) << "largest " << at_end.largest;
+  RecordProperty("relative", std::to_string(std::max(at_top.relative(), at_end.relative())));
+}
+
+/// Feeds the reference's answer token by token, so that one near tie doesn't end the comparison.
+TEST_P(ReferenceTest, decided_steps_of_the_answer_agree) {
+  load_model();
+  nn::KVCache cache = engine_->model().make_cache();
+  const std::vector<int32_t> answer = tensors_.ints("greedy_ids");
+  const std::vector<float> gap = tensors_.floats("gap");
+  mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
+  for (size_t step = 0; step < answer.size(); ++step) {
+    const int best = mx::argmax(mx::take(logits, logits.shape(0) - 1, 0)).item<int>();
+    if (gap[step] >= kDecidedGap) {
+      ASSERT_EQ(best, answer[step]) << "at step " << step;
+    }
+    const Chunk next{
+        .ids = {&answer[step], 1}, .offset = cache.length() + prompt_.positions.delta
+    };
+    logits = run(next, cache);
+  }
+}
+
+TEST_P(ReferenceTest, answer_is_equal_up_to_the_first_undecided_step) {
+  load_model();
+  const std::vector<float> gap = tensors_.floats("gap");
+  std::vector<int32_t> expected = tensors_.ints("greedy_ids");
+  const auto decided =
+      std::ranges::find_if(gap, [](float g) { return g < kDecidedGap; }) - gap.begin();
+  expected.resize(static_cast<size_t>(decided));
+  const bool whole = decided == std::ssize(gap);
+  GenerateOptions options{.max_tokens = static_cast<int>(gap.size()), .stop_ids = frontend_.stop_ids};
+  options.sampling.temperature = 0;
+  const Generation found =
+      generate(engine_->model(), frontend_.tokenizer, prompt_, options, GenerateEvents{});
+  if (whole && std::ranges::count(frontend_.stop_ids, expected.back()) != 0) {
+    expected.pop_back();
+    EXPECT_EQ(found.text, json_.at("text").get<std::string>());
+    EXPECT_EQ(found.ids, expected);
+  }
+  ASSERT_GE(found.ids.size(), expected.size());
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found.ids.begin()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    cases,
+    ReferenceTest,
+    testing::ValuesIn(reference_cases(known_model_types())),
+    [](const testing::TestParamInfo<ReferenceCase>& param) { return param.param.test_name(); }
+);
+
+}  // namespace
+}  // namespace whimbrel::test

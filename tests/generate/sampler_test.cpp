@@ -1,0 +1,144 @@
+#include "generate/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+
+namespace whimbrel {
+namespace {
+
+using Logits = std::vector<float>;
+
+int32_t draw_once(const SamplingOptions& options, Logits logits, std::vector<int32_t> prompt = {}) {
+  Sampler sampler(options, prompt, static_cast<int32_t>(logits.size()));
+  return sampler.draw(logits);
+}
+
+/// Ids drawn in `count` steps from the same logits.
+std::map<int32_t, int> draw_many(const SamplingOptions& options, const Logits& logits, int count) {
+  Sampler sampler(options, {}, static_cast<int32_t>(logits.size()));
+  std::map<int32_t, int> drawn;
+  for (int i = 0; i < count; ++i) {
+    Logits copy = logits;
+    ++drawn[sampler.draw(copy)];
+  }
+  return drawn;
+}
+
+TEST(Sampler, temperature_zero_takes_the_best_and_of_equals_the_lowest) {
+  EXPECT_EQ(draw_once({.temperature = 0}, {1, 5, 2}), 1);
+  EXPECT_EQ(draw_once({.temperature = 0}, {1, 5, 5}), 1);
+}
+
+TEST(Sampler, ids_beyond_the_tokenizer_are_never_drawn) {
+  Logits logits = {1, 2, 9};
+  Sampler sampler({.temperature = 0}, {}, 2);
+  EXPECT_EQ(sampler.draw(logits), 1);
+}
+
+TEST(Sampler, draws_follow_the_distribution) {
+  const Logits logits = {std::log(0.5F), std::log(0.3F), std::log(0.2F)};
+  std::map<int32_t, int> drawn = draw_many({.seed = 1}, logits, 20000);
+  EXPECT_NEAR(drawn[0] / 20000.0, 0.5, 0.02);
+  EXPECT_NEAR(drawn[1] / 20000.0, 0.3, 0.02);
+  EXPECT_NEAR(drawn[2] / 20000.0, 0.2, 0.02);
+}
+
+TEST(Sampler, temperature_sharpens) {
+  const Logits logits = {std::log(0.6F), std::log(0.4F)};
+  std::map<int32_t, int> drawn = draw_many({.temperature = 0.5, .seed = 1}, logits, 20000);
+  EXPECT_NEAR(drawn[0] / 20000.0, 0.36 / 0.52, 0.02);
+}
+
+TEST(Sampler, top_k_keeps_the_best) {
+  const std::map<int32_t, int> drawn = draw_many({.top_k = 2, .seed = 1}, {1, 1.2F, 1.1F, 0.9F}, 500);
+  EXPECT_EQ(drawn.size(), 2U);
+  EXPECT_TRUE(drawn.contains(1) && drawn.contains(2));
+}
+
+TEST(Sampler, top_p_keeps_the_smallest_set_that_reaches_it) {
+  const Logits logits = {std::log(0.5F), std::log(0.3F), std::log(0.15F), std::log(0.05F)};
+  EXPECT_EQ(draw_many({.top_p = 0.49, .seed = 1}, logits, 500).size(), 1U);
+  EXPECT_EQ(draw_many({.top_p = 0.75, .seed = 1}, logits, 500).size(), 2U);
+  EXPECT_EQ(draw_many({.top_p = 0.9, .seed = 1}, logits, 500).size(), 3U);
+}
+
+TEST(Sampler, min_p_is_a_share_of_the_best) {
+  const Logits logits = {std::log(0.5F), std::log(0.3F), std::log(0.2F)};
+  EXPECT_EQ(draw_many({.min_p = 0.5, .seed = 1}, logits, 500).size(), 2U);
+}
+
+TEST(Sampler, repetition_penalty_weakens_prompt_and_answer) {
+  EXPECT_EQ(draw_once({.temperature = 0, .repetition_penalty = 2}, {3, 2}, {0}), 1);
+  EXPECT_EQ(draw_once({.temperature = 0, .repetition_penalty = 2}, {-1, -1.5F}, {0}), 1);
+  Sampler sampler({.temperature = 0, .repetition_penalty = 2}, {}, 2);
+  Logits logits = {3, 2};
+  EXPECT_EQ(sampler.draw(logits), 0);
+  logits = {3, 2};
+  EXPECT_EQ(sampler.draw(logits), 1);
+}
+
+TEST(Sampler, a_token_of_prompt_and_answer_is_weakened_once) {
+  const std::vector<int32_t> prompt = {0};
+  Sampler sampler({.temperature = 0, .repetition_penalty = 2}, prompt, 2);
+  Logits logits = {8, 1};
+  EXPECT_EQ(sampler.draw(logits), 0);
+  logits = {8, 3};  // 8 / 2 is over 3, 8 / 4 is not
+  EXPECT_EQ(sampler.draw(logits), 0);
+}
+
+TEST(Sampler, presence_and_frequency_count_the_answer_only) {
+  EXPECT_EQ(draw_once({.temperature = 0, .presence_penalty = 2}, {3, 2}, {0}), 0);
+  Sampler presence({.temperature = 0, .presence_penalty = 1.5}, {}, 2);
+  Sampler frequency({.temperature = 0, .frequency_penalty = 0.6}, {}, 2);
+  std::vector<int32_t> by_presence;
+  std::vector<int32_t> by_frequency;
+  for (int i = 0; i < 3; ++i) {
+    Logits logits = {3, 2};
+    by_presence.push_back(presence.draw(logits));
+    logits = {3, 2};
+    by_frequency.push_back(frequency.draw(logits));
+  }
+  EXPECT_EQ(by_presence, (std::vector<int32_t>{0, 1, 0}));
+  EXPECT_EQ(by_frequency, (std::vector<int32_t>{0, 0, 1}));
+}
+
+TEST(Sampler, a_seed_repeats_an_answer) {
+  const Logits logits(50, 0.0F);
+  const auto answer = [&logits](uint64_t seed) {
+    Sampler sampler({.seed = seed}, {}, 50);
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 20; ++i) {
+      Logits copy = logits;
+      ids.push_back(sampler.draw(copy));
+    }
+    return ids;
+  };
+  EXPECT_EQ(answer(7), answer(7));
+  EXPECT_NE(answer(7), answer(8));
+}
+
+TEST(Sampler, refuses_what_is_not_finite) {
+  EXPECT_THROW(draw_once({}, {1, std::numeric_limits<float>::quiet_NaN()}), Error);
+  EXPECT_THROW(draw_once({}, {1, std::numeric_limits<float>::infinity()}), Error);
+}
+
+TEST(SamplingOptions, values_out_of_range_are_refused) {
+  EXPECT_NO_THROW(require_valid({}));
+  EXPECT_THROW(require_valid({.temperature = -1}), Error);
+  EXPECT_THROW(require_valid({.temperature = std::nan("")}), Error);
+  EXPECT_THROW(require_valid({.top_k = -1}), Error);
+  EXPECT_THROW(require_valid({.top_p = 0}), Error);
+  EXPECT_THROW(require_valid({.top_p = 1.1}), Error);
+  EXPECT_THROW(require_valid({.min_p = 2}), Error);
+  EXPECT_THROW(require_valid({.repetition_penalty = 0}), Error);
+  EXPECT_THROW(require_valid({.presence_penalty = 3}), Error);
+  EXPECT_THROW(require_valid({.frequency_penalty = -3}), Error);
+}
+
+}  // namespace
+}  // namespace whimbrel

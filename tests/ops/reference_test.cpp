@@ -1,0 +1,227 @@
+#include <gtest/gtest.h>
+#include <mlx/mlx.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/ops.h"
+#include "tests/support/graph.h"
+
+namespace whimbrel::ops {
+namespace {
+
+std::vector<float> to_floats(const mx::array& array) {
+  mx::array values = mx::contiguous(mx::astype(array, mx::float32));
+  values.eval();
+  return {values.data<float>(), values.data<float>() + values.size()};
+}
+
+float largest_difference(const mx::array& a, const mx::array& b) {
+  return mx::max(mx::abs(mx::subtract(a, b))).item<float>();
+}
+
+Matrix quantise(const mx::array& weight, int group_size, int bits) {
+  const std::vector<mx::array> parts = mx::quantize(weight, group_size, bits);
+  return {parts[0], parts[1], parts[2], Quantization{bits, group_size}};
+}
+
+/// Attention by its definition, one query head after another, in float64.
+std::vector<double> naive_attention(
+    const std::vector<float>& q,
+    const std::vector<float>& k,
+    const std::vector<float>& v,
+    const HeadShape& shape,
+    int rows,
+    int cached
+) {
+  const auto at = [&shape](const std::vector<float>& x, int row, int heads, int head, int i) {
+    return double{x[static_cast<size_t>((row * heads + head) * shape.head_dim + i)]};
+  };
+  std::vector<double> output;
+  for (int row = 0; row < rows; ++row) {
+    for (int head = 0; head < shape.heads; ++head) {
+      const int kv_head = head / (shape.heads / shape.kv_heads);
+      std::vector<double> weights;
+      double total = 0;
+      for (int key = 0; key <= cached + row; ++key) {
+        double score = 0;
+        for (int i = 0; i < shape.head_dim; ++i) {
+          score += at(q, row, shape.heads, head, i) * at(k, key, shape.kv_heads, kv_head, i);
+        }
+        weights.push_back(std::exp(score / std::sqrt(shape.head_dim)));
+        total += weights.back();
+      }
+      for (int i = 0; i < shape.head_dim; ++i) {
+        double sum = 0;
+        for (size_t key = 0; key < weights.size(); ++key) {
+          sum += weights[key] / total * at(v, static_cast<int>(key), shape.kv_heads, kv_head, i);
+        }
+        output.push_back(sum);
+      }
+    }
+  }
+  return output;
+}
+
+constexpr HeadShape kShape = {4, 2, 8};
+
+/// A plan that rotates nothing, so that attention can be checked by itself.
+RopePlan no_rotation(int rows) {
+  const mx::array cos = mx::ones({rows, kShape.head_dim / 2});
+  return {mx::ones({kShape.head_dim / 2}), 0, RopeTables{cos, mx::zeros_like(cos)}};
+}
+
+class ReferenceAttention : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(ReferenceAttention, equals_its_definition) {
+  const auto [cached, rows] = GetParam();
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const mx::array q = mx::random::normal({cached + rows, 32});
+  const mx::array k = mx::random::normal({cached + rows, 16});
+  const mx::array v = mx::random::normal({cached + rows, 16});
+  const auto part = [](const mx::array& x, int first, int end) {
+    return mx::slice(x, {first, 0}, {end, x.shape(1)});
+  };
+  KVBuffer cache{mx::zeros({1, 2, 64, 8}), mx::zeros({1, 2, 64, 8})};
+  if (cached > 0) {
+    const Qkv before{part(q, 0, cached), part(k, 0, cached), part(v, 0, cached)};
+    cache = ops->attention(before, kShape, no_rotation(cached), cache, 0).cache;
+  }
+  const int end = cached + rows;
+  const Qkv now{part(q, cached, end), part(k, cached, end), part(v, cached, end)};
+  const AttentionResult result =
+      ops->attention(now, kShape, no_rotation(rows), cache, cached);
+  const std::vector<float> found = to_floats(result.output);
+  const std::vector<double> expected = naive_attention(
+      to_floats(part(q, cached, end)), to_floats(k), to_floats(v), kShape, rows, cached
+  );
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    rows_behind_cache,
+    ReferenceAttention,
+    testing::Values(
+        std::pair(0, 1), std::pair(0, 7), std::pair(5, 1), std::pair(5, 3), std::pair(40, 20)
+    )
+);
+
+TEST(ReferenceOps, segments_see_nothing_of_each_other) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const mx::array qkv = mx::random::normal({10, 3 * 16});
+  const RopeTables rope{mx::ones({10, 4}), mx::zeros({10, 4})};
+  const std::vector<int> borders = {0, 3, 6, 10};
+  const mx::array all = ops->segment_attention(qkv, 2, rope, borders);
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    const int rows = borders[i + 1] - borders[i];
+    const mx::array alone = ops->segment_attention(
+        mx::slice(qkv, {borders[i], 0}, {borders[i + 1], 48}),
+        2,
+        {mx::ones({rows, 4}), mx::zeros({rows, 4})},
+        std::vector<int>{0, rows}
+    );
+    const mx::array part = mx::slice(all, {borders[i], 0}, {borders[i + 1], 16});
+    EXPECT_LT(largest_difference(alone, part), 1e-6F) << i;
+  }
+}
+
+TEST(ReferenceOps, equal_segments_share_one_attention) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const mx::array qkv = mx::random::normal({10, 3 * 16});
+  const RopeTables rope{mx::ones({10, 4}), mx::zeros({10, 4})};
+  const auto softmaxes = [&](const std::vector<int>& borders) {
+    return test::operations({ops->segment_attention(qkv, 2, rope, borders)}).count("Softmax");
+  };
+  EXPECT_EQ(softmaxes({0, 2, 4, 6, 8, 10}), 1U);
+  EXPECT_EQ(softmaxes({0, 4, 8, 10}), 2U);
+}
+
+TEST(ReferenceOps, one_query_row_has_no_mask) {
+  EXPECT_EQ(mask_for(1), Mask::none);
+  EXPECT_EQ(mask_for(2), Mask::causal);
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const KVBuffer cache{mx::zeros({1, 2, 64, 8}), mx::zeros({1, 2, 64, 8})};
+  const auto graph = [&](int rows) {
+    const Qkv qkv{mx::zeros({rows, 32}), mx::zeros({rows, 16}), mx::zeros({rows, 16})};
+    return test::operations({ops->attention(qkv, kShape, no_rotation(rows), cache, 20).output});
+  };
+  EXPECT_EQ(graph(1).count("Select"), 0U);
+  EXPECT_GT(graph(2).count("Select"), 0U);
+}
+
+struct Packing {
+  int bits;
+  int group_size;
+};
+
+class ReferencePacking : public testing::TestWithParam<Packing> {};
+
+TEST_P(ReferencePacking, widens_exactly) {
+  const auto [bits, group_size] = GetParam();
+  const mx::array weight = mx::random::normal({6, 256});
+  const Matrix packed = quantise(weight, group_size, bits);
+  const mx::array expected =
+      mx::dequantize(packed.weight, *packed.scales, packed.offsets, group_size, bits);
+  const mx::array x = mx::random::normal({3, 256});
+  for (const bool dequantize : {true, false}) {
+    const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, dequantize);
+    const PackedMatrixPtr handle = ops->pack(packed);
+    const mx::array product = mx::matmul(x, mx::transpose(expected));
+    EXPECT_LT(largest_difference(ops->linear(x, *handle), product), 1e-4F);
+    const mx::array ids({4, 0}, mx::int32);
+    EXPECT_EQ(largest_difference(ops->embed(*handle, ids), mx::take(expected, ids, 0)), 0.0F);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    all,
+    ReferencePacking,
+    testing::ValuesIn([] {
+      std::vector<Packing> packings;
+      for (const int bits : {2, 3, 4, 5, 6, 8}) {
+        for (const int group_size : {32, 64, 128}) {
+          packings.push_back({bits, group_size});
+        }
+      }
+      return packings;
+    }()),
+    [](const testing::TestParamInfo<Packing>& param) {
+      return fmt::format("bits_{}_group_{}", param.param.bits, param.param.group_size);
+    }
+);
+
+TEST(ReferenceOps, keeps_the_activation_dtype) {
+  for (const mx::Dtype dtype : {mx::float32, mx::bfloat16, mx::float16}) {
+    const std::unique_ptr<const Ops> ops = make_reference_ops(dtype, false);
+    const mx::array x = mx::zeros({2, 64}, dtype);
+    const RmsNorm norm{ops->pack_vector(mx::ones({64})), 1e-6F};
+    const PackedMatrixPtr w = ops->pack({mx::zeros({64, 64})});
+    EXPECT_EQ(ops->linear_residual(x, *w, x).dtype(), dtype);
+    EXPECT_EQ(ops->linear_gelu(x, *w).dtype(), dtype);
+    EXPECT_EQ(ops->norm_swiglu(x, norm, *w, *w).dtype(), dtype);
+    EXPECT_EQ(ops->norm_linears(x, norm, {&w, 1})[0].dtype(), dtype);
+    EXPECT_EQ(scalar(0.5F, dtype).dtype(), dtype);
+  }
+}
+
+TEST(ReferenceOps, gelu_is_the_error_function) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const PackedMatrixPtr identity = ops->pack({mx::eye(3)});
+  const std::vector<float> y =
+      to_floats(ops->linear_gelu(mx::array({-1.0F, 0.5F, 3.0F}, {1, 3}), *identity));
+  EXPECT_NEAR(y[0], -0.15865525, 1e-6);
+  EXPECT_NEAR(y[1], 0.34573123, 1e-6);
+  EXPECT_NEAR(y[2], 2.99595031, 1e-6);
+}
+
+TEST(MakeOps, refuses_operations_that_are_not_built_in) {
+  EXPECT_EQ(make_ops("", mx::bfloat16)->name(), "reference");
+  EXPECT_EQ(make_ops("reference", mx::bfloat16)->name(), "reference");
+  EXPECT_THROW(make_ops("cuda", mx::bfloat16), Error);
+}
+
+}  // namespace
+}  // namespace whimbrel::ops
