@@ -10,7 +10,8 @@ std::optional<std::string> decode_base64(std::string_view text) {
   const std::string_view digits = text.substr(0, text.find('='));
   const size_t padding = text.size() - digits.size();
   // OpenSSL would skip white space and stop at a dash, and it counts padding as zero bytes.
-  if (text.size() % 4 != 0 || padding > 2 || text.substr(digits.size()) != std::string(padding, '=') ||
+  if (text.size() % 4 != 0 || padding > 2 ||
+      text.substr(digits.size()) != std::string(padding, '=') ||
       digits.find_first_not_of(kAlphabet) != std::string_view::npos) {
     return std::nullopt;
   }

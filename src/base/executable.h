@@ -4,8 +4,8 @@
 
 namespace whimbrel {
 
-/// The file of the running program, links resolved. Throws Error(Fault::io) where the system doesn't
-/// say.
+/// The file of the running program, links resolved. Throws Error(Fault::io) where the system
+/// doesn't say.
 std::filesystem::path executable_path();
 
 }  // namespace whimbrel

@@ -79,11 +79,7 @@ const Json& require(const Json& object, std::string_view key, const JsonSource& 
 }
 
 int64_t checked_int(
-    const Json& value,
-    std::string_view key,
-    const JsonSource& source,
-    int64_t min,
-    int64_t max
+    const Json& value, std::string_view key, const JsonSource& source, int64_t min, int64_t max
 ) {
   const std::string expected = fmt::format("an integer from {} to {}", min, max);
   if (!value.is_number_integer()) {
@@ -121,11 +117,7 @@ bool has_value(const Json& object, std::string_view key) {
 }
 
 int64_t get_int(
-    const Json& object,
-    std::string_view key,
-    const JsonSource& source,
-    int64_t min,
-    int64_t max
+    const Json& object, std::string_view key, const JsonSource& source, int64_t min, int64_t max
 ) {
   return checked_int(require(object, key, source), key, source, min, max);
 }

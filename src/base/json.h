@@ -59,9 +59,7 @@ double get_number_or(
 double get_number(const Json& object, std::string_view key, const JsonSource& source);
 
 /// The boolean at `key`, or `fallback` where it is absent or null.
-bool get_bool_or(
-    const Json& object, std::string_view key, bool fallback, const JsonSource& source
-);
+bool get_bool_or(const Json& object, std::string_view key, bool fallback, const JsonSource& source);
 
 /// The string at `key`.
 std::string get_string(const Json& object, std::string_view key, const JsonSource& source);
@@ -72,9 +70,7 @@ std::vector<int64_t> get_ints(
 );
 
 /// The object at `key`, or an empty object where it is absent or null.
-const Json& get_object_or_empty(
-    const Json& object, std::string_view key, const JsonSource& source
-);
+const Json& get_object_or_empty(const Json& object, std::string_view key, const JsonSource& source);
 
 /// True where `key` is present and not null.
 bool has_value(const Json& object, std::string_view key);

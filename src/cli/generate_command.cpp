@@ -112,7 +112,9 @@ void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
   add("--min-p", flags.min_p, "Leave out tokens below this share of the best one's probability");
   add("--repetition-penalty", flags.repetition_penalty, "Over 1: repeat less");
   add("--presence-penalty", flags.presence_penalty, "-2 to 2: for tokens in the answer");
-  add("--frequency-penalty", flags.frequency_penalty, "-2 to 2: for each time a token stands there");
+  add("--frequency-penalty",
+      flags.frequency_penalty,
+      "-2 to 2: for each time a token stands there");
   add("--seed", flags.seed, "Same seed, same answer")->check(seed_complaint);
   add("--stop", flags.stops, "Text that ends the answer; repeat for several")
       ->allow_extra_args(false);
@@ -154,7 +156,9 @@ std::string prompt_text(const GenerateFlags& flags) {
   }
   if (!flags.prompt && stdin_is_terminal()) {
     throw Error(
-        Fault::usage, "generate", "got nothing to ask, expected -p TEXT, --image FILE or text on stdin"
+        Fault::usage,
+        "generate",
+        "got nothing to ask, expected -p TEXT, --image FILE or text on stdin"
     );
   }
   return read_stdin();
@@ -368,9 +372,7 @@ void run_generate(const GenerateFlags& flags) {
   }
 
   const Generation generation = answer(flags, frontend, engine, prepared.prompt, options);
-  const RunTimings timings{
-      load_ms, prepared.media_decode, prepared.preprocess, generation.timings
-  };
+  const RunTimings timings{load_ms, prepared.media_decode, prepared.preprocess, generation.timings};
   print_answer(flags, prepared.prompt, generation, timings, ops_name);
 }
 

@@ -37,7 +37,8 @@ Json picture_json(const std::string& file, const Frontend& frontend) {
       {"format", format_name(header.format)},
       {"size", {header.height, header.width}},
       {"resized", {resized.height, resized.width}},
-      {"grid_thw", {1, resized.height / processor.patch_size, resized.width / processor.patch_size}},
+      {"grid_thw",
+       {1, resized.height / processor.patch_size, resized.width / processor.patch_size}},
       {"tokens", (resized.height / factor) * (resized.width / factor)}
   };
 }
@@ -74,14 +75,11 @@ Json sizes_json(const ModelShape& shape) {
   };
 }
 
-Json memory_json(
-    const Frontend& frontend, const CheckpointSummary& summary, const ops::Ops& ops
-) {
+Json memory_json(const Frontend& frontend, const CheckpointSummary& summary, const ops::Ops& ops) {
   const MemoryEstimate estimate = estimate_memory(frontend, summary, ops.dtype(), Prompt{}, 0);
-  const uint64_t step =
-      nn::kv_cache_bytes(
-          frontend.shape.layers, frontend.shape.heads, ops.dtype(), nn::KVCache::kStep
-      );
+  const uint64_t step = nn::kv_cache_bytes(
+      frontend.shape.layers, frontend.shape.heads, ops.dtype(), nn::KVCache::kStep
+  );
   return {{"weights", estimate.weights}, {"kv_cache_per_token", step / nn::KVCache::kStep}};
 }
 
@@ -183,9 +181,7 @@ void add_inspect_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("inspect", "Say what a model is, and what a picture becomes for it");
   const auto flags = std::make_shared<InspectFlags>();
-  command->add_option(
-      "-m,--model", flags->model, "Model folder (default: the bundled tiny model)"
-  );
+  command->add_option("-m,--model", flags->model, "Model folder (default: the bundled tiny model)");
   command->add_option("--image", flags->images, "Picture file; repeat for several")
       ->allow_extra_args(false);
   command->add_flag("--json", flags->json, "One line of JSON");

@@ -13,13 +13,14 @@ namespace {
 
 volatile std::sig_atomic_t noted = 0;
 
-void note(int /*signal*/) { noted = 1; }
+void note(int /*signal*/) {
+  noted = 1;
+}
 
 // Only what POSIX allows in a signal handler.
 [[noreturn]] void leave(int /*signal*/) {
   constexpr std::string_view kSentence = "error: [whimbrel] interrupted\n";
-  [[maybe_unused]] const ssize_t written =
-      write(STDERR_FILENO, kSentence.data(), kSentence.size());
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kSentence.data(), kSentence.size());
   _exit(static_cast<int>(Fault::interrupted));
 }
 
@@ -33,10 +34,16 @@ void handle_interrupts(void (*handler)(int)) {
 
 }  // namespace
 
-void leave_on_interrupt() { handle_interrupts(leave); }
+void leave_on_interrupt() {
+  handle_interrupts(leave);
+}
 
-void catch_interrupts() { handle_interrupts(note); }
+void catch_interrupts() {
+  handle_interrupts(note);
+}
 
-bool interrupted() { return noted != 0; }
+bool interrupted() {
+  return noted != 0;
+}
 
 }  // namespace whimbrel

@@ -44,7 +44,9 @@ fs::path find_model_folder(const std::string& name) {
     }
   }
   throw Error(
-      Fault::model, wanted, "got no such folder, expected one with config.json and weights; check -m"
+      Fault::model,
+      wanted,
+      "got no such folder, expected one with config.json and weights; check -m"
   );
 }
 

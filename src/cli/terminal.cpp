@@ -30,9 +30,15 @@ Style stderr_style() {
   return colours_wanted() ? Style{"\x1b[31m", "\x1b[2m", "\x1b[0m"} : Style{};
 }
 
-bool stdin_is_terminal() { return isatty(STDIN_FILENO) != 0; }
-bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
-bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+bool stdin_is_terminal() {
+  return isatty(STDIN_FILENO) != 0;
+}
+bool stdout_is_terminal() {
+  return isatty(STDOUT_FILENO) != 0;
+}
+bool stderr_is_terminal() {
+  return isatty(STDERR_FILENO) != 0;
+}
 
 void write_stdout(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();

@@ -14,7 +14,8 @@ namespace {
 std::string lines_of(const Json& build) {
   std::string text;
   for (const auto& [key, value] : build.items()) {
-    text += fmt::format("{:<9} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    text +=
+        fmt::format("{:<9} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   }
   return text;
 }

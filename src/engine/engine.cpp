@@ -37,9 +37,7 @@ Engine::Engine(
     const LoadEvents& events
 )
     : ops_(std::move(ops)) {
-  const nn::WeightLoader loader(
-      checkpoint, *ops_, LoadProgress(events, checkpoint.total_bytes())
-  );
+  const nn::WeightLoader loader(checkpoint, *ops_, LoadProgress(events, checkpoint.total_bytes()));
   model_ = frontend.family->load(frontend.config, loader);
   checkpoint.require_all_taken();
 }

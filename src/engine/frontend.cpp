@@ -47,13 +47,7 @@ Frontend load_frontend(const std::filesystem::path& folder) {
   require_layout(processor, rules.layout);
   std::vector<int32_t> stop_ids = all_stop_ids(config, tokenizer);
   return {
-      std::move(config),
-      &family,
-      shape,
-      rules,
-      std::move(tokenizer),
-      processor,
-      std::move(stop_ids)
+      std::move(config), &family, shape, rules, std::move(tokenizer), processor, std::move(stop_ids)
   };
 }
 

@@ -40,8 +40,9 @@ uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
   for (const MediaSpan& span : prompt.media) {
     const auto patches = static_cast<uint64_t>(span.patches.count);
     const auto hidden = static_cast<uint64_t>(shape.vision_hidden_size);
-    const uint64_t block =
-        layer_bytes(patches, patches, hidden, 4 * hidden, static_cast<uint64_t>(shape.vision_heads));
+    const uint64_t block = layer_bytes(
+        patches, patches, hidden, 4 * hidden, static_cast<uint64_t>(shape.vision_heads)
+    );
     largest = std::max(largest, block);
   }
   return largest;
@@ -63,9 +64,8 @@ MemoryEstimate estimate_memory(
   const ModelShape& shape = frontend.shape;
   return {
       .weights = weight_bytes(checkpoint, dtype),
-      .kv_cache = nn::kv_cache_bytes(
-          shape.layers, shape.heads, dtype, prompt.tokens() + max_tokens
-      ),
+      .kv_cache =
+          nn::kv_cache_bytes(shape.layers, shape.heads, dtype, prompt.tokens() + max_tokens),
       .activations = std::max(decoder_bytes(shape, prompt), tower_bytes(shape, prompt)),
   };
 }
@@ -76,7 +76,8 @@ void require_memory(const MemoryEstimate& estimate) {
     throw Error(
         Fault::memory,
         "memory",
-        "got {} available, expected {} (weights {}, cache {}, activations {}); use a smaller model, "
+        "got {} available, expected {} (weights {}, cache {}, activations {}); use a smaller "
+        "model, "
         "picture or answer, or try anyway with --force",
         size_text(*available),
         size_text(estimate.total()),

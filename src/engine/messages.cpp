@@ -14,7 +14,9 @@ constexpr std::array<std::string_view, 5> kRoles = {
     "system", "developer", "user", "assistant", "tool"
 };
 
-[[noreturn]] void refuse(const std::string& where, const std::string& found, std::string_view want) {
+[[noreturn]] void refuse(
+    const std::string& where, const std::string& found, std::string_view want
+) {
   throw Error(Fault::input, where, "got {}, expected {}", found, want);
 }
 
@@ -53,9 +55,7 @@ class MessageReader {
   static std::string role(const Json& message, const std::string& where) {
     const Json role = message.value("role", Json());
     if (!role.is_string() || std::ranges::count(kRoles, role.get<std::string>()) == 0) {
-      refuse(
-          where, "role " + shortened(role), "one of system, developer, user, assistant, tool"
-      );
+      refuse(where, "role " + shortened(role), "one of system, developer, user, assistant, tool");
     }
     return role == "developer" ? "system" : role.get<std::string>();
   }

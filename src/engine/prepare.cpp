@@ -93,9 +93,7 @@ std::vector<nn::VisionBlock> vision_blocks(const Prompt& prompt, const PromptRul
 }
 
 Prepared assemble(
-    const Frontend& frontend,
-    const std::vector<int32_t>& ids,
-    const std::vector<MediaInput>& media
+    const Frontend& frontend, const std::vector<int32_t>& ids, const std::vector<MediaInput>& media
 ) {
   require_placeholders(ids, frontend.rules, media.size());
   CutPictures cut = cut_pictures(frontend.image_processor, media);

@@ -23,9 +23,9 @@ struct GenerateOptions {
 
 /// What a caller may listen to while an answer is made. All may be empty.
 struct GenerateEvents {
-  std::function<void(std::string_view)> on_text;               // the next piece of the answer
-  std::function<void(int done, int total)> on_prefill;         // prompt tokens
-  std::function<bool()> cancelled;                             // asked before each forward
+  std::function<void(std::string_view)> on_text;        // the next piece of the answer
+  std::function<void(int done, int total)> on_prefill;  // prompt tokens
+  std::function<bool()> cancelled;                      // asked before each forward
 };
 
 enum class FinishReason { stop, length };

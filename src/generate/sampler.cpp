@@ -45,7 +45,9 @@ void keep_top_k(std::vector<Candidate>& candidates, int top_k) {
   if (top_k == 0 || static_cast<size_t>(top_k) >= candidates.size()) {
     return;
   }
-  std::nth_element(candidates.begin(), candidates.begin() + top_k, candidates.end(), std::greater{});
+  std::nth_element(
+      candidates.begin(), candidates.begin() + top_k, candidates.end(), std::greater{}
+  );
   candidates.resize(static_cast<size_t>(top_k));
 }
 
@@ -109,10 +111,9 @@ int32_t Sampler::draw(std::span<float> logits) {
     );
   }
   penalise(logits);
-  const int32_t id =
-      options_.temperature == 0
-          ? static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())
-          : sample(logits);
+  const int32_t id = options_.temperature == 0
+                         ? static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())
+                         : sample(logits);
   ++answer_counts_[id];
   return id;
 }
@@ -132,9 +133,8 @@ void Sampler::penalise(std::span<float> logits) const {
     if (penalty != 1.0F && !std::ranges::binary_search(prompt_ids_, id)) {
       repeat(id);
     }
-    logits[static_cast<size_t>(id)] -= static_cast<float>(
-        options_.presence_penalty + options_.frequency_penalty * count
-    );
+    logits[static_cast<size_t>(id)] -=
+        static_cast<float>(options_.presence_penalty + options_.frequency_penalty * count);
   }
 }
 

@@ -48,6 +48,8 @@ std::string StopText::push(std::string_view piece) {
   return safe;
 }
 
-std::string StopText::finish() { return stopped_ ? "" : std::exchange(held_, ""); }
+std::string StopText::finish() {
+  return stopped_ ? "" : std::exchange(held_, "");
+}
 
 }  // namespace whimbrel

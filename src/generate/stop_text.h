@@ -6,8 +6,8 @@
 
 namespace whimbrel {
 
-/// Ends a stream of text at the first stop string. Text that could still become one is held back, so
-/// what was passed on never has to be taken back.
+/// Ends a stream of text at the first stop string. Text that could still become one is held back,
+/// so what was passed on never has to be taken back.
 class StopText {
  public:
   /// Throws Error(Fault::usage) on an empty string.

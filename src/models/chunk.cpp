@@ -31,7 +31,9 @@ Chunk prompt_chunk(const Prompt& prompt, std::span<const mx::array> features, in
   };
   const auto& axes = prompt.positions.axes;
   Chunk chunk{.ids = part(prompt.ids), .offset = axes[0][static_cast<size_t>(first)]};
-  const std::array<std::span<const int32_t>, 3> rows = {part(axes[0]), part(axes[1]), part(axes[2])};
+  const std::array<std::span<const int32_t>, 3> rows = {
+      part(axes[0]), part(axes[1]), part(axes[2])
+  };
   if (!is_text(rows)) {
     chunk.axes = rows;
   }

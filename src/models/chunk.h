@@ -18,7 +18,7 @@ namespace mx = mlx::core;
 
 /// Rows of a chunk that stand for media, and what replaces their embeddings.
 struct FeatureRows {
-  int first;  // row in the chunk
+  int first;           // row in the chunk
   mx::array features;  // [rows, hidden_size]
 };
 

@@ -35,7 +35,7 @@ struct ModelShape {
 struct PromptRules {
   int32_t image_token_id;
   int32_t video_token_id;
-  PatchLayout layout;         // what the tower was built for
+  PatchLayout layout;        // what the tower was built for
   PixelBounds image_bounds;  // where the checkpoint states none
 };
 
@@ -49,8 +49,8 @@ class Model {
   /// The vision tower on one picture -> [tokens, hidden_size] of the text decoder.
   virtual mx::array encode(const Patches& patches) const = 0;
 
-  /// Runs the chunk's tokens behind those in the cache and appends them to it -> the hidden state of
-  /// each token before the final norm, [rows, hidden_size].
+  /// Runs the chunk's tokens behind those in the cache and appends them to it -> the hidden state
+  /// of each token before the final norm, [rows, hidden_size].
   virtual mx::array forward(const Chunk& chunk, nn::KVCache& cache) const = 0;
 
   /// Final norm and language model head: hidden [rows, hidden_size] -> [rows, vocab_size].

@@ -1,6 +1,7 @@
 // Qwen2.5-VL (arXiv 2502.13923; HF modeling_qwen2_5_vl). Odd about it: the vision tower attends
-// inside windows of 112 x 112 pixels except in a few blocks, so its merged units are put into window
-// order in front and back behind the merger; and its norms are RMS norms, its MLP gated, with bias.
+// inside windows of 112 x 112 pixels except in a few blocks, so its merged units are put into
+// window order in front and back behind the merger; and its norms are RMS norms, its MLP gated,
+// with bias.
 
 #include <mlx/mlx.h>
 
@@ -117,7 +118,9 @@ VisionConfig read_vision_config(const ModelConfig& config) {
   }
   if (parsed.window_side() < 1) {
     throw Error(
-        Fault::model, source.where, "got window_size {}, expected a merged patch at least",
+        Fault::model,
+        source.where,
+        "got window_size {}, expected a merged patch at least",
         parsed.window_size
     );
   }
@@ -262,9 +265,7 @@ class Qwen25VLModel : public Model {
       : ops_(loader.ops()),
         config_(read_text_config(config)),
         rope_(
-            config_.rope.theta,
-            config_.heads.head_dim,
-            nn::chunked_axes(config_.rope.mrope_section)
+            config_.rope.theta, config_.heads.head_dim, nn::chunked_axes(config_.rope.mrope_section)
         ),
         embed_tokens_(
             loader.embedding("model.embed_tokens", config_.vocab_size, config_.hidden_size)
@@ -274,11 +275,10 @@ class Qwen25VLModel : public Model {
     for (int i = 0; i < config_.num_hidden_layers; ++i) {
       layers_.push_back(load_layer(loader, fmt::format("model.layers.{}", i)));
     }
-    lm_head_ = head_is_tied(loader.checkpoint(), config)
-                   ? embed_tokens_
-                   : loader.linear(
-                         "lm_head", config_.vocab_size, config_.hidden_size, nn::Bias::absent
-                     );
+    lm_head_ =
+        head_is_tied(loader.checkpoint(), config)
+            ? embed_tokens_
+            : loader.linear("lm_head", config_.vocab_size, config_.hidden_size, nn::Bias::absent);
   }
 
   nn::KVCache make_cache() const override {

@@ -10,7 +10,8 @@ Attention::Attention(
     double eps,
     Bias qkv_bias
 )
-    : shape_(shape), input_layernorm_(loader.rms_norm(layer + ".input_layernorm", hidden_size, eps)) {
+    : shape_(shape),
+      input_layernorm_(loader.rms_norm(layer + ".input_layernorm", hidden_size, eps)) {
   const std::string path = layer + ".self_attn.";
   const int64_t q_width = int64_t{shape.heads} * shape.head_dim;
   const int64_t kv_width = int64_t{shape.kv_heads} * shape.head_dim;

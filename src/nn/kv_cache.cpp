@@ -8,7 +8,9 @@ namespace mx = mlx::core;
 
 namespace {
 
-int round_up(int rows, int step) { return (rows + step - 1) / step * step; }
+int round_up(int rows, int step) {
+  return (rows + step - 1) / step * step;
+}
 
 mx::array grow(const mx::array& buffer, int capacity) {
   mx::Shape shape = buffer.shape();

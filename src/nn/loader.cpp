@@ -65,9 +65,7 @@ ops::RmsNorm WeightLoader::rms_norm(const std::string& path, int64_t width, doub
 ops::PackedMatrixPtr WeightLoader::patch_embedding(
     const std::string& path, int64_t out, int64_t channels, int64_t temporal, int64_t patch
 ) const {
-  return pack(
-      {checkpoint_.take_patch_embedding(path + ".weight", out, channels, temporal, patch)}
-  );
+  return pack({checkpoint_.take_patch_embedding(path + ".weight", out, channels, temporal, patch)});
 }
 
 }  // namespace whimbrel::nn

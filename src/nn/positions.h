@@ -24,8 +24,8 @@ struct Positions {
   int delta = 0;
 };
 
-/// M-RoPE positions (Qwen2-VL paper, section 2.1; HF get_rope_index): text advances all axes by one;
-/// a block keeps its own rows and columns, and what follows starts behind the largest of them.
+/// M-RoPE positions (Qwen2-VL paper, section 2.1; HF get_rope_index): text advances all axes by
+/// one; a block keeps its own rows and columns, and what follows starts behind the largest of them.
 /// Blocks are in prompt order and must not overlap.
 Positions mrope_positions(int prompt_tokens, std::span<const VisionBlock> blocks);
 

@@ -68,7 +68,9 @@ Rope::Rope(double theta, int head_dim, std::vector<int> axes)
       axes_(std::move(axes)),
       periods_(reciprocals(frequencies_)) {}
 
-ops::RopePlan Rope::plan(int offset) const { return {periods_, offset, std::nullopt}; }
+ops::RopePlan Rope::plan(int offset) const {
+  return {periods_, offset, std::nullopt};
+}
 
 ops::RopePlan Rope::plan(std::span<const std::span<const int32_t>, 3> positions) const {
   const size_t rows = positions[0].size();

@@ -64,8 +64,13 @@ Windows window_partition(const Grid& grid, int merge_size, int side) {
   for (int frame = 0; frame < grid[0]; ++frame) {
     for (int top = 0; top < height; top += side) {
       for (int left = 0; left < width; left += side) {
-        const std::vector<int32_t> units =
-            window_units(frame, {top, std::min(top + side, height)}, {left, std::min(left + side, width)}, height, width);
+        const std::vector<int32_t> units = window_units(
+            frame,
+            {top, std::min(top + side, height)},
+            {left, std::min(left + side, width)},
+            height,
+            width
+        );
         windows.order.insert(windows.order.end(), units.begin(), units.end());
         const int patches = static_cast<int>(units.size()) * merge_size * merge_size;
         windows.cu_seqlens.push_back(windows.cu_seqlens.back() + patches);

@@ -38,7 +38,9 @@ mx::array product(const mx::array& x, const Matrix& w) {
   return mx::matmul(x, mx::transpose(w.weight));
 }
 
-mx::array silu(const mx::array& x) { return mx::multiply(x, mx::sigmoid(x)); }
+mx::array silu(const mx::array& x) {
+  return mx::multiply(x, mx::sigmoid(x));
+}
 
 mx::array gelu(const mx::array& x) {
   const mx::array half = scalar(0.5F, x.dtype());
@@ -284,8 +286,12 @@ std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, bool dequantize) 
   return std::make_unique<ReferenceOps>(dtype, dequantize);
 }
 
-mx::array scalar(float value, mx::Dtype dtype) { return mx::array(value, dtype); }
+mx::array scalar(float value, mx::Dtype dtype) {
+  return mx::array(value, dtype);
+}
 
-Mask mask_for(int rows) { return rows == 1 ? Mask::none : Mask::causal; }
+Mask mask_for(int rows) {
+  return rows == 1 ? Mask::none : Mask::causal;
+}
 
 }  // namespace whimbrel::ops

@@ -14,7 +14,8 @@ TEST(Base64, decodes_every_padding) {
 }
 
 TEST(Base64, refuses_everything_else) {
-  for (const char* text : {"Z", "Zg", "Zg=", "Zm9v\n", " Zm9", "Zm-v", "Zg==Zg==", "====", "Z===", "Zm=v"}) {
+  for (const char* text :
+       {"Z", "Zg", "Zg=", "Zm9v\n", " Zm9", "Zm-v", "Zg==Zg==", "====", "Z===", "Zm=v"}) {
     EXPECT_FALSE(decode_base64(text)) << text;
   }
 }

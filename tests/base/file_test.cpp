@@ -36,7 +36,8 @@ TEST_F(FileTest, refuses_what_it_cannot_read) {
     }
     return std::string();
   };
-  for (const fs::path& path : {path_ / "below", fs::path("/no/such/file"), fs::temp_directory_path()}) {
+  for (const fs::path& path :
+       {path_ / "below", fs::path("/no/such/file"), fs::temp_directory_path()}) {
     EXPECT_EQ(fault_of(path, 100), "[" + path.string() + "]");
   }
   EXPECT_EQ(fault_of(path_, 3), "[" + path_.string() + "]");

@@ -19,12 +19,14 @@ std::string failure(std::string_view bytes, JsonLimits limits = {}) {
 
 TEST(ParseJson, keeps_key_order_and_number_text) {
   EXPECT_EQ(
-      parse_json(R"({"b": 1.0, "a": [1, -2]})", "test", Fault::input).dump(), R"({"b":1.0,"a":[1,-2]})"
+      parse_json(R"({"b": 1.0, "a": [1, -2]})", "test", Fault::input).dump(),
+      R"({"b":1.0,"a":[1,-2]})"
   );
 }
 
 TEST(ParseJson, refuses_with_the_place) {
-  for (const char* bytes : {"", "{", "{\"a\":}", "nul", "{'a':1}", "[1,]", "\xff", "\"\xc3\"", "1 2"}) {
+  for (const char* bytes :
+       {"", "{", "{\"a\":}", "nul", "{'a':1}", "[1,]", "\xff", "\"\xc3\"", "1 2"}) {
     EXPECT_TRUE(failure(bytes).starts_with("[test.json] got invalid JSON")) << bytes;
   }
 }

@@ -18,8 +18,21 @@ namespace {
 /// What stock MLX builds norms and rotations from; all of them float32 inside by design. No matrix
 /// product, no softmax, no cache write, no activation function.
 const std::set<std::string> kFloat32Inside = {
-    "Add",      "Arange",  "AsType", "Broadcast", "Concatenate", "Cos", "Divide", "ExpandDims",
-    "Multiply", "Rsqrt",   "Sin",    "Split",     "Square",      "Subtract",       "Sum",
+    "Add",
+    "Arange",
+    "AsType",
+    "Broadcast",
+    "Concatenate",
+    "Cos",
+    "Divide",
+    "ExpandDims",
+    "Multiply",
+    "Rsqrt",
+    "Sin",
+    "Split",
+    "Square",
+    "Subtract",
+    "Sum",
 };
 
 class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx::Dtype>> {
@@ -92,7 +105,9 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
   Engine engine_;
 };
 
-TEST_P(ActivationDtype, is_kept_for_text) { expect_no_leak(prepare("What is seven plus eight?")); }
+TEST_P(ActivationDtype, is_kept_for_text) {
+  expect_no_leak(prepare("What is seven plus eight?"));
+}
 
 TEST_P(ActivationDtype, is_kept_behind_a_picture) {
   const std::string picture = std::string(WHIMBREL_SOURCE_DIR) + "/examples/shapes.png";

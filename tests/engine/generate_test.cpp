@@ -148,9 +148,9 @@ TEST_F(GenerateTest, prefill_is_reported_and_can_be_cancelled) {
   const Prompt prompt = prompt_of("examples/shapes.png", "Describe this image.");
   std::vector<int> done;
   const auto note = [&done](int tokens, int /*total*/) { done.push_back(tokens); };
-  const GenerateEvents events{
-      .on_text = {}, .on_prefill = note, .cancelled = [&done] { return done.size() == 2; }
-  };
+  const GenerateEvents events{.on_text = {}, .on_prefill = note, .cancelled = [&done] {
+                                return done.size() == 2;
+                              }};
   try {
     answer(prompt, {.prefill_chunk = 30}, events);
     FAIL();

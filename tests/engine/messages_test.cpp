@@ -57,9 +57,8 @@ TEST(Messages, pictures_are_collected_in_the_order_of_the_parts) {
 }
 
 TEST(Messages, an_object_may_bring_tools) {
-  const ChatInput input = read(
-      R"({"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]})"
-  );
+  const ChatInput input =
+      read(R"({"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]})");
   EXPECT_EQ(input.chat.tools.dump(), R"([{"type":"function"}])");
   EXPECT_EQ(input.chat.messages.size(), 1U);
 }

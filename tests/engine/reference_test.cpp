@@ -107,8 +107,7 @@ TEST_P(ReferenceTest, logits_are_close_at_every_prompt_position) {
   const std::vector<float> expected = tensors_.floats("top_logits");
   const int top = static_cast<int>(tensors_.shape("top_ids")[1]);
   const mx::array index(top_ids.begin(), {prompt_.tokens(), top});
-  const Difference at_top =
-      difference(to_floats(mx::take_along_axis(logits, index, 1)), expected);
+  const Difference at_top = difference(to_floats(mx::take_along_axis(logits, index, 1)), expected);
   EXPECT_LE(at_top.relative(), kReferenceFloat32.logits) << "largest " << at_top.largest;
   const mx::array last = mx::take(logits, prompt_.tokens() - 1, 0);
   const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
@@ -128,9 +127,7 @@ TEST_P(ReferenceTest, decided_steps_of_the_answer_agree) {
     if (gap[step] >= kDecidedGap) {
       ASSERT_EQ(best, answer[step]) << "at step " << step;
     }
-    const Chunk next{
-        .ids = {&answer[step], 1}, .offset = cache.length() + prompt_.positions.delta
-    };
+    const Chunk next{.ids = {&answer[step], 1}, .offset = cache.length() + prompt_.positions.delta};
     logits = run(next, cache);
   }
 }
@@ -143,7 +140,9 @@ TEST_P(ReferenceTest, answer_is_equal_up_to_the_first_undecided_step) {
       std::ranges::find_if(gap, [](float g) { return g < kDecidedGap; }) - gap.begin();
   expected.resize(static_cast<size_t>(decided));
   const bool whole = decided == std::ssize(gap);
-  GenerateOptions options{.max_tokens = static_cast<int>(gap.size()), .stop_ids = frontend_.stop_ids};
+  GenerateOptions options{
+      .max_tokens = static_cast<int>(gap.size()), .stop_ids = frontend_.stop_ids
+  };
   options.sampling.temperature = 0;
   const Generation found =
       generate(engine_->model(), frontend_.tokenizer, prompt_, options, GenerateEvents{});

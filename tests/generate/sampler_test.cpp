@@ -55,7 +55,8 @@ TEST(Sampler, temperature_sharpens) {
 }
 
 TEST(Sampler, top_k_keeps_the_best) {
-  const std::map<int32_t, int> drawn = draw_many({.top_k = 2, .seed = 1}, {1, 1.2F, 1.1F, 0.9F}, 500);
+  const std::map<int32_t, int> drawn =
+      draw_many({.top_k = 2, .seed = 1}, {1, 1.2F, 1.1F, 0.9F}, 500);
   EXPECT_EQ(drawn.size(), 2U);
   EXPECT_TRUE(drawn.contains(1) && drawn.contains(2));
 }

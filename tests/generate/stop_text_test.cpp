@@ -50,7 +50,9 @@ TEST(StopText, nothing_follows_a_stop) {
   EXPECT_EQ(stop_text.finish(), "");
 }
 
-TEST(StopText, an_empty_stop_is_refused) { EXPECT_THROW(StopText({"a", ""}), Error); }
+TEST(StopText, an_empty_stop_is_refused) {
+  EXPECT_THROW(StopText({"a", ""}), Error);
+}
 
 }  // namespace
 }  // namespace whimbrel

@@ -42,9 +42,7 @@ TEST(Positions, what_follows_frames_starts_behind_the_largest_axis) {
     int32_t tail;
     int delta;
   };
-  const std::vector<Row> rows = {
-      {{0, 1, 2}, 5, -9}, {{0, 2, 4}, 7, -7}, {{0, 3, 6, 9}, 12, -6}
-  };
+  const std::vector<Row> rows = {{{0, 1, 2}, 5, -9}, {{0, 2, 4}, 7, -7}, {{0, 3, 6, 9}, 12, -6}};
   for (const Row& row : rows) {
     const std::vector<VisionBlock> blocks = {{2, 2, 2, row.frame_times}};
     const int tokens = 2 + blocks[0].tokens() + 2;

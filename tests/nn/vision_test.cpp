@@ -9,11 +9,9 @@ namespace {
 
 TEST(Vision, windows_at_the_edges_are_smaller) {
   const Windows windows = window_partition({1, 10, 12}, 2, 4);
-  EXPECT_EQ(
-      windows.order,
-      (std::vector<int32_t>{0,  1,  2,  3,  6,  7,  8,  9,  12, 13, 14, 15, 18, 19, 20,
-                            21, 4,  5,  10, 11, 16, 17, 22, 23, 24, 25, 26, 27, 28, 29})
-  );
+  EXPECT_EQ(windows.order, (std::vector<int32_t>{0,  1,  2,  3,  6,  7,  8,  9,  12, 13,
+                                                 14, 15, 18, 19, 20, 21, 4,  5,  10, 11,
+                                                 16, 17, 22, 23, 24, 25, 26, 27, 28, 29}));
   EXPECT_EQ(windows.cu_seqlens, (std::vector<int>{0, 64, 96, 112, 120}));
 }
 
@@ -36,9 +34,7 @@ TEST(Vision, inverse_undoes_the_order_over_frames) {
 
 TEST(Vision, patches_run_block_by_block) {
   const PatchPositions positions = patch_positions({2, 2, 4}, 2);
-  EXPECT_EQ(
-      positions.rows, (std::vector<int32_t>{0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1})
-  );
+  EXPECT_EQ(positions.rows, (std::vector<int32_t>{0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1}));
   EXPECT_EQ(
       positions.columns, (std::vector<int32_t>{0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3})
   );

@@ -89,8 +89,7 @@ TEST_P(ReferenceAttention, equals_its_definition) {
   }
   const int end = cached + rows;
   const Qkv now{part(q, cached, end), part(k, cached, end), part(v, cached, end)};
-  const AttentionResult result =
-      ops->attention(now, kShape, no_rotation(rows), cache, cached);
+  const AttentionResult result = ops->attention(now, kShape, no_rotation(rows), cache, cached);
   const std::vector<float> found = to_floats(result.output);
   const std::vector<double> expected = naive_attention(
       to_floats(part(q, cached, end)), to_floats(k), to_floats(v), kShape, rows, cached

@@ -105,7 +105,9 @@ Json openai_messages(const ReferenceCase& reference) {
   return messages;
 }
 
-fs::path bundled_model(std::string_view name) { return kSource / "models" / name; }
+fs::path bundled_model(std::string_view name) {
+  return kSource / "models" / name;
+}
 
 Difference difference(const std::vector<float>& found, const std::vector<float>& expected) {
   if (found.size() != expected.size()) {

@@ -13,12 +13,12 @@ namespace whimbrel::test {
 
 /// One stored answer of Hugging Face transformers in float32 (tests/golden/reference/README.md).
 struct ReferenceCase {
-  std::string model;                // name of the checkpoint's folder
-  std::string name;                 // such as describe-odd
+  std::string model;  // name of the checkpoint's folder
+  std::string name;   // such as describe-odd
   std::filesystem::path checkpoint;
   std::filesystem::path json;
   std::filesystem::path tensors;
-  std::filesystem::path pictures;   // folder of the pictures that the messages name
+  std::filesystem::path pictures;  // folder of the pictures that the messages name
 
   /// `model`_`name` with what GoogleTest allows in a test's name.
   std::string test_name() const;
@@ -29,8 +29,8 @@ struct ReferenceCase {
   }
 };
 
-/// All cases without video of the models in models/ and, where WHIMBREL_REFERENCE_DIR is set, of its
-/// checkpoints, as far as `model_types` has their model_type.
+/// All cases without video of the models in models/ and, where WHIMBREL_REFERENCE_DIR is set, of
+/// its checkpoints, as far as `model_types` has their model_type.
 std::vector<ReferenceCase> reference_cases(const std::vector<std::string>& model_types);
 
 /// The case's messages in OpenAI's form, pictures as paths.
