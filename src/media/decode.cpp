@@ -9,6 +9,7 @@
 #include "media/decode_png.h"
 #include "media/decode_webp.h"
 #include "media/exif.h"
+#include "media/smart_resize.h"
 
 namespace whimbrel {
 
@@ -104,25 +105,14 @@ void check_size(Size size, std::string_view where, const ImageLimits& limits) {
         Fault::input,
         where,
         "got {} x {} pixels (height x width), expected sides of at most {} and at most {} pixels "
-        "in "
-        "all; scale the picture down",
+        "in all; scale the picture down",
         size.height,
         size.width,
         limits.max_side,
         limits.max_pixels
     );
   }
-  if (longer > int64_t{shorter} * limits.max_aspect) {
-    throw Error(
-        Fault::input,
-        where,
-        "got {} x {} pixels (height x width), expected a longer side of at most {} times the "
-        "shorter; crop the picture",
-        size.height,
-        size.width,
-        limits.max_aspect
-    );
-  }
+  require_aspect(size, limits.max_aspect, where);
 }
 
 EncodedHeader read_header(ImageFormat format, std::string_view bytes, std::string_view where) {

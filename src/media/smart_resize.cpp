@@ -9,7 +9,7 @@ namespace whimbrel {
 
 namespace {
 
-constexpr double kMaxAspect = 200.0;
+constexpr int kMaxAspect = 200;
 
 // Python's round(side / factor) * factor; nearbyint rounds half to even, std::round would not.
 int64_t nearest_multiple(int side, int factor) {
@@ -25,10 +25,11 @@ int grow(int side, double beta, int factor) {
   return static_cast<int>(std::ceil(side * beta / factor)) * factor;
 }
 
-void check_aspect(Size size, std::string_view where) {
-  const double longer = std::max(size.height, size.width);
-  const double shorter = std::min(size.height, size.width);
-  if (shorter < 1 || longer / shorter > kMaxAspect) {
+}  // namespace
+
+void require_aspect(Size size, int max_aspect, std::string_view where) {
+  const auto [shorter, longer] = std::minmax(size.height, size.width);
+  if (shorter < 1 || longer > int64_t{shorter} * max_aspect) {
     throw Error(
         Fault::input,
         where,
@@ -36,17 +37,15 @@ void check_aspect(Size size, std::string_view where) {
         "shorter; crop the picture",
         size.height,
         size.width,
-        kMaxAspect
+        max_aspect
     );
   }
 }
 
-}  // namespace
-
 Size smart_resize(
     Size size, int factor, int64_t min_pixels, int64_t max_pixels, std::string_view where
 ) {
-  check_aspect(size, where);
+  require_aspect(size, kMaxAspect, where);
   const int64_t height = nearest_multiple(size.height, factor);
   const int64_t width = nearest_multiple(size.width, factor);
   // The rounded area chooses the branch, the original one gives the scale.

@@ -7,6 +7,10 @@
 
 namespace whimbrel {
 
+/// Throws Error(Fault::input, where) unless both sides are at least 1 and the longer one is at most
+/// `max_aspect` times the shorter.
+void require_aspect(Size size, int max_aspect, std::string_view where);
+
 /// The size to which a picture is resized: both sides multiples of `factor`, the area between
 /// `min_pixels` and `max_pixels` where the shape allows it, the aspect kept as far as possible.
 /// Equal to smart_resize of Hugging Face's Qwen2-VL image processor in every bit of its float64

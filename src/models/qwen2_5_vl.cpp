@@ -230,7 +230,7 @@ class VisionTower {
     nn::PatchPositions windowed;
     for (const int32_t from : windows.order) {
       for (int i = 0; i < unit(); ++i) {
-        const auto patch = static_cast<size_t>(from * unit() + i);
+        const size_t patch = static_cast<size_t>(from) * unit() + i;
         windowed.rows.push_back(positions.rows[patch]);
         windowed.columns.push_back(positions.columns[patch]);
       }

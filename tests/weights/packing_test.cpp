@@ -73,6 +73,13 @@ TEST(Packing, RefusesShapesThatFitNoMatrix) {
   EXPECT_TRUE(contains(Packed(8, 256, 7, 64).refusal(), "got packed shape"));
   EXPECT_TRUE(contains(Packed(8, 256, 4, 16).refusal(), "got packed shape"));
   EXPECT_TRUE(contains(Packed(8, 256, 4, 256).refusal(), "got packed shape"));
+  // One word too many in each row would still make 4 bits when rounded down, 388 / 6 a group of 64.
+  Packed uneven(8, 256, 4, 64);
+  uneven.weight.shape = {8, 33};
+  EXPECT_TRUE(contains(uneven.refusal(), "got packed shape [8, 33]"));
+  uneven.weight.shape = {8, 97};
+  uneven.scales.shape = uneven.biases.shape = {8, 6};
+  EXPECT_TRUE(contains(uneven.refusal(8, 388), "with scales [8, 6]"));
   for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
            {}, {8}, {8, 0}, {8, 3}, {7, 4}, {1, 8, 4}, {8, 2147483647}
        }) {

@@ -16,6 +16,13 @@ use std::sync::{Arc, Once};
 
 type Tokenizer = Arc<TextTokenizer>;
 
+/// textkit.h promises that these are used from several threads at once.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<TextTokenizer>();
+    shared::<ChatTemplate>();
+};
+
 #[repr(C)]
 pub struct Text {
     data: *mut u8,
