@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel {
 namespace {
@@ -21,7 +22,7 @@ TEST(BuildInfo, CommitIsAHashOrUnknown) {
 }
 
 TEST(BuildInfo, SaysHowItWasBuilt) {
-  const std::string project = read_file(WHIMBREL_SOURCE_DIR "/CMakeLists.txt", Fault::io);
+  const std::string project = read_file(test::source_dir() / "CMakeLists.txt", Fault::io);
   const std::string declared = "project(whimbrel VERSION " + build_info().version + " ";
   EXPECT_NE(project.find(declared), std::string::npos) << declared;
   EXPECT_EQ(build_info().mlx, "0.32.4");

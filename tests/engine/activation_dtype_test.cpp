@@ -11,6 +11,7 @@
 #include "engine/prepare.h"
 #include "tests/support/graph.h"
 #include "tests/support/reference.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
@@ -110,7 +111,7 @@ TEST_P(ActivationDtype, is_kept_for_text) {
 }
 
 TEST_P(ActivationDtype, is_kept_behind_a_picture) {
-  const std::string picture = std::string(WHIMBREL_SOURCE_DIR) + "/examples/shapes.png";
+  const std::string picture = (source_dir() / "examples/shapes.png").string();
   const Json content = Json::array(
       {Json::object({{"type", "image_url"}, {"image_url", picture}}),
        Json::object({{"type", "text"}, {"text", "Describe this image."}})}

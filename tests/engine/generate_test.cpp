@@ -12,6 +12,7 @@
 #include "engine/prepare.h"
 #include "tests/support/graph.h"
 #include "tests/support/reference.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
@@ -24,7 +25,7 @@ class GenerateTest : public testing::Test {
         engine_(frontend_, checkpoint_, choose_ops("", checkpoint_.summary()), LoadEvents{}) {}
 
   Prompt prompt_of(const std::string& picture, const std::string& text) const {
-    const std::string file = std::string(WHIMBREL_SOURCE_DIR) + "/" + picture;
+    const std::filesystem::path file = source_dir() / picture;
     ChatInput input;
     Json content = Json::array();
     if (!picture.empty()) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tests/support/reference.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
@@ -18,10 +19,7 @@ class PrepareTest : public testing::Test {
   PrepareTest()
       : frontend_(load_frontend(bundled_model(kModel))),
         chat_template_(ChatTemplate::load(frontend_.config.folder, frontend_.tokenizer)),
-        picture_{
-            "shapes.png",
-            read_file(std::string(WHIMBREL_SOURCE_DIR) + "/examples/shapes.png", Fault::input)
-        } {}
+        picture_{"shapes.png", read_file(source_dir() / "examples/shapes.png", Fault::input)} {}
 
   Prompt chat(const Json& content, std::vector<MediaInput> media = {}) const {
     ChatInput input;

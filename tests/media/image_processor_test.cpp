@@ -10,13 +10,14 @@
 #include "base/json.h"
 #include "media/decode.h"
 #include "tests/support/safetensors_file.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = WHIMBREL_SOURCE_DIR;
+const fs::path kRoot = test::source_dir();
 
 // ---- configuration
 

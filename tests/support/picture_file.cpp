@@ -6,11 +6,12 @@
 #include <stdexcept>
 
 #include "base/file.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 
 std::filesystem::path media_golden(std::string_view name) {
-  return std::filesystem::path(WHIMBREL_SOURCE_DIR) / "tests/golden/media" / name;
+  return source_dir() / "tests/golden/media" / name;
 }
 
 std::string read_media_golden(std::string_view name) {

@@ -6,14 +6,13 @@
 #include <stdexcept>
 
 #include "base/file.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-const fs::path kSource = WHIMBREL_SOURCE_DIR;
 
 std::string model_type_of(const fs::path& checkpoint) {
   const std::string text = read_file(checkpoint / "config.json", Fault::model);
@@ -76,7 +75,7 @@ std::string ReferenceCase::test_name() const {
 
 std::vector<ReferenceCase> reference_cases(const std::vector<std::string>& model_types) {
   std::vector<ReferenceCase> cases =
-      cases_in(kSource / "models", kSource / "tests/golden/reference", model_types);
+      cases_in(source_dir() / "models", source_dir() / "tests/golden/reference", model_types);
   const char* outside = std::getenv("WHIMBREL_REFERENCE_DIR");
   if (outside != nullptr) {
     const fs::path folder = outside;
@@ -106,7 +105,7 @@ Json openai_messages(const ReferenceCase& reference) {
 }
 
 fs::path bundled_model(std::string_view name) {
-  return kSource / "models" / name;
+  return source_dir() / "models" / name;
 }
 
 Difference difference(const std::vector<float>& found, const std::vector<float>& expected) {

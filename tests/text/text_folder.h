@@ -8,13 +8,14 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "tests/support/source_dir.h"
 #include "text/tokenizer.h"
 
 namespace whimbrel {
 
 /// A folder of the repository's models/.
 inline std::filesystem::path model_folder(std::string_view name) {
-  return std::filesystem::path(WHIMBREL_SOURCE_DIR) / "models" / name;
+  return test::source_dir() / "models" / name;
 }
 
 inline const Tokenizer& tiny_tokenizer() {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 
@@ -85,7 +86,7 @@ inline RawTensor zeros(const std::string& name, const std::vector<int64_t>& shap
 
 /// One of the checkpoints that come with the project.
 inline std::filesystem::path bundled_model(std::string_view name) {
-  return std::filesystem::path(WHIMBREL_SOURCE_DIR) / "models" / name;
+  return test::source_dir() / "models" / name;
 }
 
 /// For EXPECT_TRUE: says both texts where it fails.

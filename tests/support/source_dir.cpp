@@ -1,0 +1,9 @@
+#include "tests/support/source_dir.h"
+
+namespace whimbrel::test {
+
+std::filesystem::path source_dir() {
+  return WHIMBREL_SOURCE_DIR;
+}
+
+}  // namespace whimbrel::test
