@@ -1,8 +1,8 @@
 # textkit: the Rust crate, built by cargo into a static library that C++ links.
-find_program(CARGO cargo REQUIRED)
+find_program(CARGO cargo HINTS ${CMAKE_SOURCE_DIR}/.venv/rust REQUIRED)
 
 # Outside the clone, so that a second clone on one machine builds only the crate itself again.
-if(DEFINED ENV{XDG_CACHE_HOME})
+if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(cache_home $ENV{XDG_CACHE_HOME})
 else()
   set(cache_home $ENV{HOME}/.cache)

@@ -104,7 +104,8 @@ Json parse_json(std::string_view bytes, std::string_view where, Fault fault, Jso
         }
     );
   } catch (const Json::exception& error) {
-    throw Error(fault, where, "got invalid JSON: {}", error.what());
+    const std::string_view text = error.what();  // "[json.exception.parse_error.101] parse error …"
+    throw Error(fault, where, "got invalid JSON: {}", text.substr(text.find(' ') + 1));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <new>
 #include <sstream>
 #include <string>
@@ -17,6 +16,14 @@ namespace whimbrel {
 
 namespace {
 
+constexpr std::string_view kNoMemory =
+    "[memory] the system gave no more memory; use a smaller model, picture or context";
+
+/// MLX's allocator throws a runtime_error that begins so.
+bool is_allocation_failure(const std::exception& error) {
+  return std::string_view(error.what()).starts_with("[malloc");
+}
+
 /// Errors quote model files and user text, which must not break the line or steer the terminal.
 std::string one_line(std::string_view sentence) {
   std::string line(sentence);
@@ -27,7 +34,7 @@ std::string one_line(std::string_view sentence) {
 
 int report(int code, std::string_view sentence) {
   const Style style = stderr_style();
-  fmt::print(stderr, "{}error:{} {}\n", style.red, style.reset, one_line(sentence));
+  write_stderr(fmt::format("{}error:{} {}\n", style.red, style.reset, one_line(sentence)));
   return code;
 }
 
@@ -84,11 +91,11 @@ int run_app(int argc, char** argv) {
   } catch (const Error& error) {
     return report(static_cast<int>(error.fault()), error.what());
   } catch (const std::bad_alloc&) {
-    return report(
-        static_cast<int>(Fault::memory),
-        "[memory] the system gave no more memory; use a smaller model, picture or context"
-    );
+    return report(static_cast<int>(Fault::memory), kNoMemory);
   } catch (const std::exception& error) {
+    if (is_allocation_failure(error)) {
+      return report(static_cast<int>(Fault::memory), kNoMemory);
+    }
     return report(
         static_cast<int>(Fault::model),
         fmt::format("[whimbrel] got an unexpected failure: {}; please report it", error.what())

@@ -298,28 +298,30 @@ Generation answer(
 }
 
 void say_loaded(const Frontend& frontend, const Prompt& prompt, std::string_view ops) {
-  fmt::print(
-      stderr,
-      "{}: {} layers, {} operations on {}, BLAS {}, prompt of {} tokens\n",
-      frontend.config.model_type,
-      frontend.shape.layers,
-      ops,
-      ops::backend_name(),
-      ops::blas_description(),
-      prompt.tokens()
+  write_stderr(
+      fmt::format(
+          "{}: {} layers, {} operations on {}, BLAS {}, prompt of {} tokens\n",
+          frontend.config.model_type,
+          frontend.shape.layers,
+          ops,
+          ops::backend_name(),
+          ops::blas_description(),
+          prompt.tokens()
+      )
   );
 }
 
 void say_done(const Generation& generation, const RunTimings& timings) {
   const GenerateTimings& ms = timings.generate;
-  fmt::print(
-      stderr,
-      "\nload {:.0f} ms, towers {:.0f} ms, prefill {:.0f} ms, {} tokens in {:.0f} ms\n",
-      timings.load,
-      ms.tower,
-      ms.prefill,
-      generation.ids.size(),
-      ms.first_token + ms.decode
+  write_stderr(
+      fmt::format(
+          "\nload {:.0f} ms, towers {:.0f} ms, prefill {:.0f} ms, {} tokens in {:.0f} ms\n",
+          timings.load,
+          ms.tower,
+          ms.prefill,
+          generation.ids.size(),
+          ms.first_token + ms.decode
+      )
   );
 }
 
@@ -365,7 +367,7 @@ void run_generate(const GenerateFlags& flags) {
   const Engine engine = load_engine(flags, frontend, checkpoint, std::move(ops));
   load_ms += reading.milliseconds();
   for (const std::string& warning : checkpoint.warnings()) {
-    fmt::print(stderr, "warning: {}\n", warning);
+    write_stderr(fmt::format("warning: {}\n", warning));
   }
   if (flags.verbose) {
     say_loaded(frontend, prepared.prompt, ops_name);

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include "base/error.h"
 #include "base/executable.h"
+#include "cli/terminal.h"
 
 namespace whimbrel {
 
@@ -38,7 +38,9 @@ fs::path find_model_folder(const std::string& name) {
   for (const fs::path& folder : model_folders()) {
     if (fs::is_directory(folder / wanted, unreadable)) {
       if (name.empty()) {
-        fmt::print(stderr, "no model given (-m): using the bundled tiny model, {}\n", wanted);
+        write_stderr(
+            fmt::format("no model given (-m): using the bundled tiny model, {}\n", wanted)
+        );
       }
       return fs::weakly_canonical(folder / wanted);
     }

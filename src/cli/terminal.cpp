@@ -47,6 +47,11 @@ void write_stdout(std::string_view text) {
   }
 }
 
+void write_stderr(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
 std::string read_stdin() {
   std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   if (std::cin.bad()) {
@@ -60,8 +65,7 @@ ProgressBar::ProgressBar(std::string label, bool enabled)
 
 ProgressBar::~ProgressBar() {
   if (percent_ >= 0) {
-    std::fputs("\r\x1b[K", stderr);
-    std::fflush(stderr);
+    write_stderr("\r\x1b[K");
   }
 }
 
@@ -73,10 +77,11 @@ void ProgressBar::update(uint64_t done, uint64_t total) {
   percent_ = percent;
   const std::string full(static_cast<size_t>(percent * kBarWidth / 100), '#');
   const Style style = stderr_style();
-  fmt::print(
-      stderr, "\r{}{} [{:<{}}] {:3}%{}", style.dim, label_, full, kBarWidth, percent, style.reset
+  write_stderr(
+      fmt::format(
+          "\r{}{} [{:<{}}] {:3}%{}", style.dim, label_, full, kBarWidth, percent, style.reset
+      )
   );
-  std::fflush(stderr);
 }
 
 }  // namespace whimbrel

@@ -23,6 +23,9 @@ bool stderr_is_terminal();
 /// Writes to stdout and flushes. Throws Error(Fault::io) where that fails (a full disk).
 void write_stdout(std::string_view text);
 
+/// Writes to stderr. A failure is not reported: there is nowhere left to say so.
+void write_stderr(std::string_view text);
+
 /// All of stdin.
 std::string read_stdin();
 

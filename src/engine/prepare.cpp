@@ -43,8 +43,8 @@ void require_placeholders(
     throw Error(
         Fault::input,
         "prompt",
-        "got {} picture placeholders for {} pictures, expected one each; the chat template may not "
-        "support pictures there",
+        "got {} picture placeholders for {} pictures, expected one each; a raw prompt has to spell "
+        "them, and a chat template has to write them",
         placeholders,
         pictures
     );
@@ -92,9 +92,30 @@ std::vector<nn::VisionBlock> vision_blocks(const Prompt& prompt, const PromptRul
   return blocks;
 }
 
+/// A model has no row for an id beyond its table, and nothing to say to a prompt without tokens.
+void require_known_ids(const std::vector<int32_t>& ids, int vocab_size) {
+  if (ids.empty()) {
+    throw Error(
+        Fault::input, "prompt", "got no tokens, expected at least one; is the chat template empty?"
+    );
+  }
+  const int32_t largest = *std::ranges::max_element(ids);
+  if (largest >= vocab_size) {
+    throw Error(
+        Fault::model,
+        "tokenizer.json",
+        "got token id {}, expected ids below the vocab_size of {}; tokenizer and weights are of "
+        "different models",
+        largest,
+        vocab_size
+    );
+  }
+}
+
 Prepared assemble(
     const Frontend& frontend, const std::vector<int32_t>& ids, const std::vector<MediaInput>& media
 ) {
+  require_known_ids(ids, frontend.shape.vocab_size);
   require_placeholders(ids, frontend.rules, media.size());
   CutPictures cut = cut_pictures(frontend.image_processor, media);
   Prompt prompt = expand_placeholders(ids, media, std::move(cut.patches), frontend.rules);

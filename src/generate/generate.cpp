@@ -37,6 +37,9 @@ class Answer {
     decode(prefill());
     emit(stop_text_.push(detokenizer_.finish()));
     emit(stop_text_.finish());
+    if (stop_text_.stopped()) {
+      generation_.finish_reason = FinishReason::stop;
+    }
     return std::move(generation_);
   }
 
@@ -96,7 +99,6 @@ class Answer {
     generation_.ids.push_back(id);
     emit(stop_text_.push(detokenizer_.push(id)));
     if (stop_text_.stopped()) {
-      generation_.finish_reason = FinishReason::stop;
       return false;
     }
     return static_cast<int>(generation_.ids.size()) < options_.max_tokens;

@@ -65,6 +65,12 @@ void require_silu(const Json& object, const JsonSource& source) {
   }
 }
 
+void require_positive(double value, std::string_view key, const JsonSource& source) {
+  if (value <= 0) {
+    throw Error(Fault::model, source.where, "got {} {}, expected a number over 0", key, value);
+  }
+}
+
 TextConfig read_text_config(const ModelConfig& config) {
   const JsonSource source = config.source();
   const Json& text = config.text;
@@ -83,7 +89,11 @@ TextConfig read_text_config(const ModelConfig& config) {
            static_cast<int>(shape.head_dim)},
       .rope = read_rope(text, shape.head_dim, source),
   };
+  require_positive(parsed.rms_norm_eps, "rms_norm_eps", source);
   if (parsed.rope.mrope_section.empty()) {
+    if (parsed.heads.head_dim != 128) {
+      throw Error(Fault::model, source.where, "got no mrope_section, expected one");
+    }
     parsed.rope.mrope_section = {16, 24, 24};
   }
   return parsed;
@@ -116,13 +126,24 @@ VisionConfig read_vision_config(const ModelConfig& config) {
         parsed.num_heads
     );
   }
-  if (parsed.window_side() < 1) {
+  if (parsed.window_size % (parsed.patch_size * parsed.spatial_merge_size) != 0) {
     throw Error(
         Fault::model,
         source.where,
-        "got window_size {}, expected a merged patch at least",
+        "got window_size {}, expected a multiple of patch_size * spatial_merge_size",
         parsed.window_size
     );
+  }
+  for (const int64_t block : parsed.fullatt_block_indexes) {
+    if (block >= parsed.depth) {
+      throw Error(
+          Fault::model,
+          source.where,
+          "got {} in fullatt_block_indexes, expected blocks below the depth of {}",
+          block,
+          parsed.depth
+      );
+    }
   }
   return parsed;
 }

@@ -1,8 +1,9 @@
 """Wrong flags and values: exit code 2. Output that can't be written: 6."""
 import os
+import subprocess
 import unittest
 
-from support import BUNDLED, CliTest, run
+from support import BINARY, BUNDLED, CliTest, environment, run
 
 USAGE = {
     "no subcommand": ([], ["subcommand"]),
@@ -94,6 +95,20 @@ class FullDisk(CliTest):
         ):
             with self.subTest(arguments), open("/dev/full", "wb") as full:
                 self.assert_error(run(*arguments, stdout=full), 6, "stdout", "No space left")
+
+    def test_a_lost_complaint_keeps_its_exit_code(self):
+        for arguments, code in ((("-p", "Hi", "-n", "2"), 0), (("--image", "nope.png"), 4)):
+            with self.subTest(arguments), open("/dev/full", "wb") as full:
+                done = subprocess.run(
+                    [BINARY, "generate", *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=full,
+                    env=environment(),
+                    timeout=60,
+                    check=False,
+                )
+                self.assertEqual(done.returncode, code)
 
     def test_it_ends_at_once(self):
         """Nobody reads the words: the rest of a long answer isn't made."""

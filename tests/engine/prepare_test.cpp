@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -86,6 +88,31 @@ TEST_F(PrepareTest, nothing_to_answer_is_refused) {
   EXPECT_THROW(chat(Json::array({text_part("")})), Error);
   EXPECT_THROW(prepare_raw(frontend_, "", {}), Error);
   EXPECT_NO_THROW(chat(Json::array({picture_part()}), {picture_}));
+}
+
+TEST_F(PrepareTest, a_prompt_without_tokens_is_refused) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / "whimbrel_prepare_test_empty.jinja";
+  std::ofstream(file).close();
+  const ChatTemplate empty =
+      ChatTemplate::load_file(file, frontend_.config.folder, frontend_.tokenizer);
+  std::filesystem::remove(file);
+  ChatInput input;
+  input.chat.messages.push_back(Json::object({{"role", "user"}, {"content", "Hi"}}));
+  EXPECT_THROW(prepare_chat(frontend_, empty, input), Error);
+}
+
+TEST_F(PrepareTest, ids_beyond_the_models_table_are_refused) {
+  const Prompt prompt = chat("Hi");
+  frontend_.shape.vocab_size = *std::ranges::max_element(prompt.ids) + 1;
+  EXPECT_NO_THROW(chat("Hi"));
+  --frontend_.shape.vocab_size;
+  try {
+    chat("Hi");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::model);
+  }
 }
 
 TEST_F(PrepareTest, raw_text_is_the_models_own_format) {
