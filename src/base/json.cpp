@@ -96,6 +96,10 @@ int64_t checked_int(
 }  // namespace
 
 Json parse_json(std::string_view bytes, std::string_view where, Fault fault, JsonLimits limits) {
+  // The library takes a NUL byte for the end and would not look at what follows.
+  if (bytes.find('\0') != std::string_view::npos) {
+    throw Error(fault, where, "got invalid JSON: a NUL byte");
+  }
   JsonGuard guard(where, fault, limits);
   try {
     return Json::parse(

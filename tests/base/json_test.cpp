@@ -31,6 +31,10 @@ TEST(ParseJson, refuses_with_the_place) {
   }
 }
 
+TEST(ParseJson, a_nul_byte_is_not_the_end) {
+  EXPECT_NE(failure(std::string_view("{}\0{}", 5)).find("NUL"), std::string::npos);
+}
+
 TEST(ParseJson, refuses_a_repeated_key_of_one_object_only) {
   EXPECT_NE(failure(R"({"a": 1, "b": {"c": 1, "c": 2}})").find("\"c\" twice"), std::string::npos);
   EXPECT_EQ(failure(R"({"a": {"a": 1}, "b": {"a": 1}})"), "");
