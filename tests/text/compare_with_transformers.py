@@ -42,29 +42,36 @@ QWEN3_SHA256 = "c2b155e0a992e33b950ff75fd5d8b1e2a19f65da5d4cfc03897fe54eecd42da4
 
 
 class Probe:
-    """The C++ side, one process a checkpoint."""
+    """The C++ side of a checkpoint. Requests are collected and answered all at once."""
 
     def __init__(self, program, folder):
-        self.process = subprocess.Popen(
-            [program, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.command = [program, str(folder)]
+        self.requests = []
+        self.checks = []
 
-    def __call__(self, op, **request):
-        line = json.dumps({"op": op, **request}, ensure_ascii=False)
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+    def ask(self, check, op, **request):
+        """Has `check` called with the answer when run() comes."""
+        self.requests.append(json.dumps({"op": op, **request}, ensure_ascii=False))
+        self.checks.append(check)
 
-    def close(self):
-        self.process.stdin.close()
-        if self.process.wait() != 0:
-            raise SystemExit(f"the probe ended with {self.process.returncode}")
+    def run(self):
+        text = "".join(request + "\n" for request in self.requests)
+        done = subprocess.run(self.command, input=text.encode(), stdout=subprocess.PIPE, check=True)
+        answers = done.stdout.decode().split("\n")[:-1]
+        if len(answers) != len(self.checks):
+            raise SystemExit(f"got {len(answers)} answers to {len(self.checks)} requests")
+        for check, answer in zip(self.checks, answers):
+            check(json.loads(answer))
 
 
 class Report:
     def __init__(self):
         self.checks = 0
         self.differences = []
+
+    def expect(self, what, key, expected):
+        """A check of an answer's value at `key`; where it failed, its error is shown."""
+        return lambda answer: self.equal(what, answer.get(key, answer), expected)
 
     def equal(self, what, got, expected):
         self.checks += 1
@@ -131,20 +138,21 @@ class Reference:
 
 
 def compare_tokenizer(name, reference, probe, report):
-    described = probe("describe")
     tokenizer = reference.tokenizer
-    report.equal(f"{name}: size", described["size"], max(tokenizer.get_vocab().values()) + 1)
-    report.equal(f"{name}: eos", described["eos"], tokenizer.eos_token_id)
-    added = [[token["id"], token["content"], token["special"]] for token in reference.added]
-    report.equal(f"{name}: added tokens", described["added_tokens"], sorted(added))
+    added = sorted([token["id"], token["content"], token["special"]] for token in reference.added)
+    for key, expected in {
+        "size": max(tokenizer.get_vocab().values()) + 1,
+        "eos": tokenizer.eos_token_id,
+        "added_tokens": added,
+    }.items():
+        probe.ask(report.expect(f"{name}: {key}", key, expected), "describe")
     for text in TEXTS + token_texts(reference.added) + random_texts(300):
-        report.equal(
-            f"{name}: prompt {text!r:.80}",
-            probe("encode_prompt", text=text)["ids"],
-            reference.encode(text),
-        )
+        what = f"{name}: prompt {text!r:.80}"
+        ids = reference.encode(text)
+        probe.ask(report.expect(what, "ids", ids), "encode_prompt", text=text)
         ids = reference.encode_plain(text)
-        report.equal(f"{name}: text {text!r:.80}", probe("encode_text", text=text)["ids"], ids)
+        what = f"{name}: text {text!r:.80}"
+        probe.ask(report.expect(what, "ids", ids), "encode_text", text=text)
         compare_decoding(name, reference, probe, report, ids)
     rng = random.Random(SEED)
     known = sorted(tokenizer.get_vocab().values())
@@ -157,22 +165,25 @@ def compare_tokenizer(name, reference, probe, report):
 def compare_decoding(name, reference, probe, report, ids):
     for skip_special in (False, True):
         expected = reference.tokenizer.decode(ids, skip_special_tokens=skip_special)
-        request = {"ids": ids, "skip_special": skip_special}
         what = f"{name}: {ids!r:.80} skip_special={skip_special}"
-        report.equal(f"decode {what}", probe("decode", **request)["text"], expected)
-        report.equal(f"stream {what}", "".join(probe("stream", **request)["pieces"]), expected)
+        request = {"ids": ids, "skip_special": skip_special}
+        probe.ask(report.expect(f"decode {what}", "text", expected), "decode", **request)
+        probe.ask(report.expect(f"stream {what}", "text", expected), "stream", **request)
 
 
 def compare_rendering(what, reference, probe, report, conversation, template=None, file=None):
     request = {**conversation, **({"template": str(file)} if file else {})}
-    got = probe("render", **request)
     try:
         expected = reference.render(conversation, template)
     except Exception as error:  # jinja2 and the template may raise anything
-        report.equal(f"{what}: refusal ({error!r:.80})", "error" in got, True)
+        refused = f"{what}: refusal ({error!r:.80})"
+        probe.ask(
+            lambda answer: report.equal(refused, "error" in answer, True), "render", **request
+        )
         return
-    report.equal(f"{what}: text", got.get("text", got), expected)
-    report.equal(f"{what}: ids", got.get("ids"), reference.encode(expected))
+    ids = reference.encode(expected)
+    probe.ask(report.expect(f"{what}: text", "text", expected), "render", **request)
+    probe.ask(report.expect(f"{what}: ids", "ids", ids), "render", **request)
 
 
 def compare_snippets(name, reference, probe, report, folder):
@@ -219,10 +230,12 @@ def compare_typed_tokens(name, reference, probe, report):
             if place == "tool schema":
                 written = [json.dumps(text, ensure_ascii=False)[1:-1] for text in texts]
             replacement = dict(zip(stand_ins, written))
-            got = probe("render", **make(*texts))
             what = f"{name}: typed in {place}: {text!r:.80}"
-            report.equal(what, got.get("ids", got), reference.encode_around(rendered, replacement))
-            report.equal(f"{what}: text", got.get("text", got), replaced(rendered, replacement))
+            for key, expected in {
+                "ids": reference.encode_around(rendered, replacement),
+                "text": replaced(rendered, replacement),
+            }.items():
+                probe.ask(report.expect(f"{what}: {key}", key, expected), "render", **make(*texts))
 
 
 def compare_checkpoint(name, folder, program, report):
@@ -233,7 +246,7 @@ def compare_checkpoint(name, folder, program, report):
     compare_typed_tokens(name, reference, probe, report)
     with tempfile.TemporaryDirectory() as scratch:
         compare_snippets(name, reference, probe, report, Path(scratch))
-    probe.close()
+        probe.run()
 
 
 def fetch_qwen3(cache):

@@ -66,12 +66,12 @@ class Probe {
 
   Json stream(const Json& request) const {
     StreamingDetokenizer detokenizer(tokenizer_, special_tokens(request));
-    Json pieces = Json::array();
+    std::string text;
     for (const Json& id : request.at("ids")) {
-      pieces.push_back(detokenizer.push(id.get<int32_t>()));
+      text += detokenizer.push(id.get<int32_t>());
     }
-    pieces.push_back(detokenizer.finish());
-    return {{"pieces", pieces}};
+    text += detokenizer.finish();
+    return {{"text", text}};
   }
 
   Json render(const Json& request) const {
@@ -98,7 +98,7 @@ int run(const std::string& folder) {
   const Probe probe(folder);
   std::string line;
   while (std::getline(std::cin, line)) {
-    std::cout << probe.answer(Json::parse(line)).dump() << std::endl;
+    std::cout << probe.answer(Json::parse(line)).dump() << '\n';
   }
   return 0;
 }
