@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/input_files.h"
 #include "cli/model_folder.h"
@@ -29,7 +30,12 @@ struct InspectFlags {
 Json picture_json(const std::string& file, const Frontend& frontend) {
   const MediaInput input = read_media_file(file, file);
   const ImageHeader header = read_image_header(input.bytes, file);
-  const ImageProcessor& processor = frontend.image_processor;
+  if (!frontend.image_processor) {
+    throw Error(
+        Fault::input, file, "got a picture, expected none: the checkpoint has no vision tower"
+    );
+  }
+  const ImageProcessor& processor = *frontend.image_processor;
   const Size resized = resized_size({header.height, header.width}, processor, file);
   const int factor = processor.patch_size * processor.merge_size;
   return {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/checkpoint.h"
 
 namespace whimbrel {
 
@@ -35,19 +36,31 @@ std::vector<int32_t> all_stop_ids(const ModelConfig& config, const Tokenizer& to
   return ids;
 }
 
+/// A text-only conversion of a vision model keeps its config.json but has no tower.
+std::optional<MediaRules> media_rules(const Family& family, const ModelConfig& config) {
+  std::optional<MediaRules> media = family.media_rules(config);
+  if (media && !Checkpoint(config).has_under("visual.")) {
+    media.reset();
+  }
+  return media;
+}
+
 }  // namespace
 
 Frontend load_frontend(const std::filesystem::path& folder) {
   ModelConfig config = read_model_config(folder);
   const Family& family = find_family(config.model_type);
   ModelShape shape = family.shape(config);
-  PromptRules rules = family.prompt_rules(config);
+  std::optional<MediaRules> media = media_rules(family, config);
   Tokenizer tokenizer = Tokenizer::load(folder);
-  ImageProcessor processor = read_image_processor(folder, rules.image_bounds);
-  require_layout(processor, rules.layout);
+  std::optional<ImageProcessor> processor;
+  if (media) {
+    processor = read_image_processor(folder, media->image_bounds);
+    require_layout(*processor, media->layout);
+  }
   std::vector<int32_t> stop_ids = all_stop_ids(config, tokenizer);
   return {
-      std::move(config), &family, shape, rules, std::move(tokenizer), processor, std::move(stop_ids)
+      std::move(config), &family, shape, media, std::move(tokenizer), processor, std::move(stop_ids)
   };
 }
 

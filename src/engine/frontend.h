@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "media/image_processor.h"
@@ -17,13 +18,13 @@ struct Frontend {
   ModelConfig config;
   const Family* family;
   ModelShape shape;
-  PromptRules rules;
+  std::optional<MediaRules> media;  // nothing for a text model or a checkpoint without tower
   Tokenizer tokenizer;
-  ImageProcessor image_processor;
+  std::optional<ImageProcessor> image_processor;  // exactly where there are media rules
   std::vector<int32_t> stop_ids;  // of all files and the tokenizer
 };
 
-/// Reads a checkpoint folder's JSON files. Throws Error(Fault::model).
+/// Reads a checkpoint folder's JSON files and the names of its tensors. Throws Error(Fault::model).
 Frontend load_frontend(const std::filesystem::path& folder);
 
 }  // namespace whimbrel

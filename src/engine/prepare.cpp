@@ -11,7 +11,7 @@ namespace whimbrel {
 
 namespace {
 
-int merged_tokens(const Patches& patches, const PromptRules& rules) {
+int merged_tokens(const Patches& patches, const MediaRules& rules) {
   return static_cast<int>(patches.count) / (rules.layout.merge_size * rules.layout.merge_size);
 }
 
@@ -36,7 +36,7 @@ CutPictures cut_pictures(const ImageProcessor& processor, const std::vector<Medi
 }
 
 void require_placeholders(
-    const std::vector<int32_t>& ids, const PromptRules& rules, size_t pictures
+    const std::vector<int32_t>& ids, const MediaRules& rules, size_t pictures
 ) {
   const auto placeholders = static_cast<size_t>(std::ranges::count(ids, rules.image_token_id));
   if (placeholders != pictures) {
@@ -59,7 +59,7 @@ Prompt expand_placeholders(
     const std::vector<int32_t>& ids,
     const std::vector<MediaInput>& media,
     std::vector<Patches> patches,
-    const PromptRules& rules
+    const MediaRules& rules
 ) {
   Prompt prompt;
   for (const int32_t id : ids) {
@@ -77,7 +77,7 @@ Prompt expand_placeholders(
   return prompt;
 }
 
-std::vector<nn::VisionBlock> vision_blocks(const Prompt& prompt, const PromptRules& rules) {
+std::vector<nn::VisionBlock> vision_blocks(const Prompt& prompt, const MediaRules& rules) {
   std::vector<nn::VisionBlock> blocks;
   for (const MediaSpan& span : prompt.media) {
     const auto [frames, height, width] = span.patches.grid_thw;
@@ -112,14 +112,31 @@ void require_known_ids(const std::vector<int32_t>& ids, int vocab_size) {
   }
 }
 
+Prepared assemble_text(const std::vector<int32_t>& ids, const std::vector<MediaInput>& media) {
+  if (!media.empty()) {
+    throw Error(
+        Fault::input,
+        media.front().source,
+        "got a picture, expected text only: the checkpoint has no vision tower; use a vision model, "
+        "or a conversion that keeps its tower"
+    );
+  }
+  Prompt prompt{.ids = ids, .media = {}, .positions = {}};
+  prompt.positions = nn::mrope_positions(prompt.tokens(), {});
+  return {std::move(prompt)};
+}
+
 Prepared assemble(
     const Frontend& frontend, const std::vector<int32_t>& ids, const std::vector<MediaInput>& media
 ) {
   require_known_ids(ids, frontend.shape.vocab_size);
-  require_placeholders(ids, frontend.rules, media.size());
-  CutPictures cut = cut_pictures(frontend.image_processor, media);
-  Prompt prompt = expand_placeholders(ids, media, std::move(cut.patches), frontend.rules);
-  prompt.positions = nn::mrope_positions(prompt.tokens(), vision_blocks(prompt, frontend.rules));
+  if (!frontend.media) {
+    return assemble_text(ids, media);
+  }
+  require_placeholders(ids, *frontend.media, media.size());
+  CutPictures cut = cut_pictures(*frontend.image_processor, media);
+  Prompt prompt = expand_placeholders(ids, media, std::move(cut.patches), *frontend.media);
+  prompt.positions = nn::mrope_positions(prompt.tokens(), vision_blocks(prompt, *frontend.media));
   return {std::move(prompt), cut.media_decode, cut.preprocess};
 }
 

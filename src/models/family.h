@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,12 +32,24 @@ struct ModelShape {
   int vision_heads;
 };
 
-/// How a family lays out a prompt. Data, so that prompts are made without a model.
-struct PromptRules {
+/// How a family places the frames of a video in time.
+enum class VideoTiming {
+  by_frame,     // the time axis counts patches of frames
+  by_seconds,   // the time axis advances by tokens_per_second, rounded down
+  timestamped,  // each patch of frames is a block of its own behind its time in words
+};
+
+/// How a family with a vision tower lays out media in a prompt. Data, so that prompts are made
+/// without a model.
+struct MediaRules {
   int32_t image_token_id;
   int32_t video_token_id;
+  int32_t vision_start_token_id;
+  int32_t vision_end_token_id;
   PatchLayout layout;        // what the tower was built for
   PixelBounds image_bounds;  // where the checkpoint states none
+  VideoTiming video_timing;
+  double tokens_per_second = 1;  // of VideoTiming::by_seconds
 };
 
 /// A loaded model. Const after load; what a sequence changes lives in its cache.
@@ -64,7 +77,8 @@ struct Family {
 
   /// All throw Error(Fault::model) where config.json or a tensor doesn't fit.
   ModelShape (*shape)(const ModelConfig& config);
-  PromptRules (*prompt_rules)(const ModelConfig& config);
+  /// Nothing for a text model.
+  std::optional<MediaRules> (*media_rules)(const ModelConfig& config);
   std::unique_ptr<const Model> (*load)(const ModelConfig& config, const nn::WeightLoader& loader);
 };
 

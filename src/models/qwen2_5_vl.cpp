@@ -373,14 +373,23 @@ ModelShape shape(const ModelConfig& config) {
   };
 }
 
-PromptRules prompt_rules(const ModelConfig& config) {
+std::optional<MediaRules> media_rules(const ModelConfig& config) {
   const JsonSource source = config.source();
   const VisionConfig vision = read_vision_config(config);
-  return {
-      .image_token_id = static_cast<int32_t>(get_int(config.root, "image_token_id", source)),
-      .video_token_id = static_cast<int32_t>(get_int(config.root, "video_token_id", source)),
+  const auto token_id = [&](std::string_view key) {
+    return static_cast<int32_t>(get_int(config.root, key, source));
+  };
+  return MediaRules{
+      .image_token_id = token_id("image_token_id"),
+      .video_token_id = token_id("video_token_id"),
+      .vision_start_token_id = token_id("vision_start_token_id"),
+      .vision_end_token_id = token_id("vision_end_token_id"),
       .layout = {vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size},
       .image_bounds = {.min_pixels = 3136, .max_pixels = 12845056},
+      .video_timing = VideoTiming::by_seconds,
+      .tokens_per_second = get_number_or(
+          config.vision, "tokens_per_second", 2, {config.source().where + " vision_config"}
+      ),
   };
 }
 
@@ -392,7 +401,7 @@ std::unique_ptr<const Model> load(const ModelConfig& config, const nn::WeightLoa
 
 extern const Family qwen2_5_vl;
 const Family qwen2_5_vl = {
-    .model_type = "qwen2_5_vl", .shape = shape, .prompt_rules = prompt_rules, .load = load
+    .model_type = "qwen2_5_vl", .shape = shape, .media_rules = media_rules, .load = load
 };
 
 }  // namespace whimbrel

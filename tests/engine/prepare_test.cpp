@@ -31,7 +31,7 @@ class PrepareTest : public testing::Test {
   }
 
   long placeholders(const Prompt& prompt) const {
-    return std::ranges::count(prompt.ids, frontend_.rules.image_token_id);
+    return std::ranges::count(prompt.ids, frontend_.media->image_token_id);
   }
 
   static Json picture_part() { return Json::object({{"type", "image"}}); }
@@ -50,8 +50,8 @@ TEST_F(PrepareTest, a_picture_takes_as_many_tokens_as_merged_units) {
   const MediaSpan& span = prompt.media[0];
   EXPECT_EQ(span.tokens, span.patches.count / 4);
   EXPECT_EQ(placeholders(prompt), span.tokens);
-  EXPECT_EQ(prompt.ids[static_cast<size_t>(span.first)], frontend_.rules.image_token_id);
-  EXPECT_NE(prompt.ids[static_cast<size_t>(span.first) - 1], frontend_.rules.image_token_id);
+  EXPECT_EQ(prompt.ids[static_cast<size_t>(span.first)], frontend_.media->image_token_id);
+  EXPECT_NE(prompt.ids[static_cast<size_t>(span.first) - 1], frontend_.media->image_token_id);
   EXPECT_EQ(prompt.positions.axes[0].size(), prompt.ids.size());
 }
 
