@@ -68,23 +68,26 @@ Json quantization_json(const ModelConfig& config) {
 }
 
 Json sizes_json(const ModelShape& shape) {
-  return {
+  Json sizes = {
       {"layers", shape.layers},
       {"hidden_size", shape.hidden_size},
       {"intermediate_size", shape.intermediate_size},
       {"heads", shape.heads.heads},
       {"kv_heads", shape.heads.kv_heads},
       {"head_dim", shape.heads.head_dim},
-      {"vocab_size", shape.vocab_size},
-      {"vision_depth", shape.vision_depth},
-      {"vision_hidden_size", shape.vision_hidden_size}
+      {"vocab_size", shape.vocab_size}
   };
+  if (shape.vision) {
+    sizes["vision_depth"] = shape.vision->depth;
+    sizes["vision_hidden_size"] = shape.vision->hidden_size;
+  }
+  return sizes;
 }
 
 Json memory_json(const Frontend& frontend, const CheckpointSummary& summary, const ops::Ops& ops) {
   const MemoryEstimate estimate = estimate_memory(frontend, summary, ops.dtype(), Prompt{}, 0);
   const uint64_t step = nn::kv_cache_bytes(
-      frontend.shape.layers, frontend.shape.heads, ops.dtype(), nn::KVCache::kStep
+      frontend.shape.layers, frontend.shape.heads, {.dtype = ops.dtype()}, nn::KVCache::kStep
   );
   return {{"weights", estimate.weights}, {"kv_cache_per_token", step / nn::KVCache::kStep}};
 }

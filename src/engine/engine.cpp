@@ -38,7 +38,7 @@ Engine::Engine(
 )
     : ops_(std::move(ops)) {
   const nn::WeightLoader loader(checkpoint, *ops_, LoadProgress(events, checkpoint.total_bytes()));
-  model_ = frontend.family->load(frontend.config, loader);
+  model_.emplace(frontend.family->load(frontend.config, loader));
   checkpoint.require_all_taken();
 }
 

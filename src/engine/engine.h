@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,7 +35,7 @@ class Engine {
 
  private:
   std::unique_ptr<const ops::Ops> ops_;
-  std::unique_ptr<const Model> model_;
+  std::optional<const Model> model_;
 };
 
 /// The operations for a checkpoint on this machine (`requested` as in WHIMBREL_OPS).

@@ -21,7 +21,7 @@ struct Frontend {
   std::optional<MediaRules> media;  // nothing for a text model or a checkpoint without tower
   Tokenizer tokenizer;
   std::optional<ImageProcessor> image_processor;  // exactly where there are media rules
-  std::vector<int32_t> stop_ids;  // of all files and the tokenizer
+  std::vector<int32_t> stop_ids;                  // of all files and the tokenizer
 };
 
 /// Reads a checkpoint folder's JSON files and the names of its tensors. Throws Error(Fault::model).

@@ -36,12 +36,19 @@ uint64_t decoder_bytes(const ModelShape& shape, const Prompt& prompt) {
 
 /// The tower sees one picture at a time; its widest blocks attend over the whole picture.
 uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
+  if (!shape.vision) {
+    return 0;
+  }
   uint64_t largest = 0;
   for (const MediaSpan& span : prompt.media) {
     const auto patches = static_cast<uint64_t>(span.patches.count);
-    const auto hidden = static_cast<uint64_t>(shape.vision_hidden_size);
+    const auto hidden = static_cast<uint64_t>(shape.vision->hidden_size);
     const uint64_t block = layer_bytes(
-        patches, patches, hidden, 4 * hidden, static_cast<uint64_t>(shape.vision_heads)
+        patches,
+        patches,
+        hidden,
+        static_cast<uint64_t>(shape.vision->intermediate_size),
+        static_cast<uint64_t>(shape.vision->heads)
     );
     largest = std::max(largest, block);
   }
@@ -64,8 +71,9 @@ MemoryEstimate estimate_memory(
   const ModelShape& shape = frontend.shape;
   return {
       .weights = weight_bytes(checkpoint, dtype),
-      .kv_cache =
-          nn::kv_cache_bytes(shape.layers, shape.heads, dtype, prompt.tokens() + max_tokens),
+      .kv_cache = nn::kv_cache_bytes(
+          shape.layers, shape.heads, {.dtype = dtype}, prompt.tokens() + max_tokens
+      ),
       .activations = std::max(decoder_bytes(shape, prompt), tower_bytes(shape, prompt)),
   };
 }

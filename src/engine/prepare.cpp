@@ -117,7 +117,8 @@ Prepared assemble_text(const std::vector<int32_t>& ids, const std::vector<MediaI
     throw Error(
         Fault::input,
         media.front().source,
-        "got a picture, expected text only: the checkpoint has no vision tower; use a vision model, "
+        "got a picture, expected text only: the checkpoint has no vision tower; use a vision "
+        "model, "
         "or a conversion that keeps its tower"
     );
   }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "generate/stop_text.h"
+#include "models/prompt_chunk.h"
 #include "text/detokenizer.h"
 
 namespace whimbrel {
@@ -49,7 +50,7 @@ class Answer {
     for (const MediaSpan& span : prompt_.media) {
       require_not_cancelled();
       features_.push_back(model_.encode(span.patches));
-      features_.back().eval();
+      mx::eval(features_.back().arrays());
     }
     generation_.timings.tower = watch.milliseconds();
   }
@@ -83,7 +84,8 @@ class Answer {
     while (take(id)) {
       require_not_cancelled();
       const Stopwatch step;
-      std::vector<float> next = last_logits(model_.forward(decode_chunk(id), cache_));
+      std::vector<float> next =
+          last_logits(model_.forward(next_chunk(prompt_, cache_.length(), id), cache_));
       id = sampler_.draw(next);
       generation_.timings.per_token.push_back(step.milliseconds());
     }
@@ -102,11 +104,6 @@ class Answer {
       return false;
     }
     return static_cast<int>(generation_.ids.size()) < options_.max_tokens;
-  }
-
-  /// The newest token, at the position that follows from what is in the cache.
-  Chunk decode_chunk(const int32_t& id) const {
-    return {.ids = {&id, 1}, .offset = cache_.length() + prompt_.positions.delta};
   }
 
   std::vector<float> last_logits(const mx::array& hidden) const {
@@ -137,7 +134,7 @@ class Answer {
   const Prompt& prompt_;
   const GenerateOptions& options_;
   const GenerateEvents& events_;
-  std::vector<mx::array> features_;
+  std::vector<nn::Features> features_;
   nn::KVCache cache_;
   Sampler sampler_;
   StreamingDetokenizer detokenizer_;

@@ -11,13 +11,20 @@
 #include <vector>
 
 #include "media/image_processor.h"
-#include "models/chunk.h"
+#include "models/model.h"
 #include "models/prompt.h"
-#include "nn/kv_cache.h"
 #include "nn/loader.h"
 #include "weights/config.h"
 
 namespace whimbrel {
+
+/// Sizes of a vision tower.
+struct TowerShape {
+  int depth;
+  int hidden_size;
+  int intermediate_size;
+  int heads;
+};
 
 /// Sizes that people and the memory estimate need; known from config.json alone.
 struct ModelShape {
@@ -27,9 +34,7 @@ struct ModelShape {
   int vocab_size;
   int max_position_embeddings;
   ops::HeadShape heads;
-  int vision_depth;
-  int vision_hidden_size;
-  int vision_heads;
+  std::optional<TowerShape> vision;  // nothing for a text model
 };
 
 /// How a family places the frames of a video in time.
@@ -52,24 +57,6 @@ struct MediaRules {
   double tokens_per_second = 1;  // of VideoTiming::by_seconds
 };
 
-/// A loaded model. Const after load; what a sequence changes lives in its cache.
-class Model {
- public:
-  virtual ~Model() = default;
-
-  virtual nn::KVCache make_cache() const = 0;
-
-  /// The vision tower on one picture -> [tokens, hidden_size] of the text decoder.
-  virtual mx::array encode(const Patches& patches) const = 0;
-
-  /// Runs the chunk's tokens behind those in the cache and appends them to it -> the hidden state
-  /// of each token before the final norm, [rows, hidden_size].
-  virtual mx::array forward(const Chunk& chunk, nn::KVCache& cache) const = 0;
-
-  /// Final norm and language model head: hidden [rows, hidden_size] -> [rows, vocab_size].
-  virtual mx::array logits(const mx::array& hidden) const = 0;
-};
-
 /// One model family: everything that differs from another one. A family is one file in this folder,
 /// named by its model_type, and one line in registry.cpp.
 struct Family {
@@ -79,7 +66,7 @@ struct Family {
   ModelShape (*shape)(const ModelConfig& config);
   /// Nothing for a text model.
   std::optional<MediaRules> (*media_rules)(const ModelConfig& config);
-  std::unique_ptr<const Model> (*load)(const ModelConfig& config, const nn::WeightLoader& loader);
+  Model (*load)(const ModelConfig& config, const nn::WeightLoader& loader);
 };
 
 /// All families, in the order of registry.cpp.

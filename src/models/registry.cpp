@@ -6,7 +6,15 @@
 #include "models/family.h"
 
 // One line a family. The word is the family's model_type, its file, and the name of its object.
-#define WHIMBREL_FAMILIES(FAMILY) FAMILY(qwen2_5_vl)
+#define WHIMBREL_FAMILIES(FAMILY) \
+  FAMILY(qwen2_vl)                \
+  FAMILY(qwen2_5_vl)              \
+  FAMILY(qwen3_vl)                \
+  FAMILY(qwen3_vl_moe)            \
+  FAMILY(qwen2)                   \
+  FAMILY(qwen3)                   \
+  FAMILY(qwen3_moe)               \
+  FAMILY(llama)
 
 namespace whimbrel {
 

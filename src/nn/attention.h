@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,30 +11,49 @@
 
 namespace whimbrel::nn {
 
-/// Self attention of a Qwen decoder layer: norm, q, k, v, rope, cache write, grouped attention,
-/// output projection and residual. The one body for all families.
+/// The rows of one sequence in a forward, and what its attention needs.
+struct SequenceRows {
+  int first;  // row of the forward
+  int count;
+  ops::RopePlan rope;
+  KVCache& cache;
+};
+
+/// What a family's attention has beside its four projections.
+struct AttentionConfig {
+  ops::HeadShape heads;
+  Bias qkv_bias = Bias::absent;  // present in Qwen2 and Qwen2.5
+  bool head_norms = false;       // q_norm and k_norm, in Qwen3
+};
+
+/// Self attention of a decoder layer: norm, q, k, v, rope, cache write, grouped attention, output
+/// projection and residual. The one body for all families.
 class Attention {
  public:
-  /// `layer` is the layer's path (`model.layers.0`). `qkv_bias` is present in Qwen2 and Qwen2.5.
+  /// Layer `index` under `path` (`model.layers.0`).
   Attention(
       const WeightLoader& loader,
-      const std::string& layer,
+      const std::string& path,
+      int index,
       int64_t hidden_size,
-      const ops::HeadShape& shape,
-      double eps,
-      Bias qkv_bias
+      const AttentionConfig& config,
+      double eps
   );
 
-  /// x [rows, hidden_size] -> the residual stream behind attention, same shape and dtype. Appends
-  /// the rows to `cache`.
+  /// x [rows, hidden_size], the rows of all sequences one behind the other -> the residual stream
+  /// behind attention, same shape and dtype. Appends each sequence's rows to its cache.
   mx::array operator()(
-      const ops::Ops& ops, const mx::array& x, const ops::RopePlan& rope, LayerCache& cache
+      const ops::Ops& ops, const mx::array& x, std::span<const SequenceRows> sequences
   ) const;
 
  private:
-  ops::HeadShape shape_;
+  mx::array attend(const ops::Ops& ops, const ops::Qkv& qkv, const SequenceRows& sequence) const;
+
+  int index_;
+  ops::HeadShape heads_;
   ops::RmsNorm input_layernorm_;
   std::vector<ops::PackedMatrixPtr> qkv_proj_;  // q, k, v
+  std::optional<ops::HeadNorms> head_norms_;
   ops::PackedMatrixPtr o_proj_;
 };
 

@@ -12,26 +12,67 @@ int round_up(int rows, int step) {
   return (rows + step - 1) / step * step;
 }
 
+ops::KVRows empty_rows(const ops::HeadShape& shape, const ops::KVFormat& format) {
+  const auto empty = [&shape](int width, mx::Dtype dtype) {
+    return mx::zeros({1, shape.kv_heads, 0, width}, dtype);
+  };
+  if (format.bits == 0) {
+    return {empty(shape.head_dim, format.dtype)};
+  }
+  const int groups = shape.head_dim / format.group_size;
+  return {
+      empty(shape.head_dim * format.bits / 32, mx::uint32),
+      empty(groups, format.dtype),
+      empty(groups, format.dtype)
+  };
+}
+
 mx::array grow(const mx::array& buffer, int capacity) {
   mx::Shape shape = buffer.shape();
   shape[2] = capacity - buffer.shape(2);
   return mx::concatenate({buffer, mx::zeros(shape, buffer.dtype())}, 2);
 }
 
+ops::KVRows grow(const ops::KVRows& rows, int capacity) {
+  ops::KVRows grown{grow(rows.data, capacity)};
+  if (rows.scales) {
+    grown.scales = grow(*rows.scales, capacity);
+    grown.offsets = grow(*rows.offsets, capacity);
+  }
+  return grown;
+}
+
+void append_arrays(std::vector<mx::array>& arrays, const ops::KVRows& rows) {
+  arrays.push_back(rows.data);
+  if (rows.scales) {
+    arrays.push_back(*rows.scales);
+    arrays.push_back(*rows.offsets);
+  }
+}
+
+/// Bytes of one head's keys or values at one position.
+uint64_t head_bytes(const ops::HeadShape& shape, const ops::KVFormat& format) {
+  const auto head_dim = static_cast<uint64_t>(shape.head_dim);
+  if (format.bits == 0) {
+    return head_dim * mx::size_of(format.dtype);
+  }
+  const uint64_t groups = head_dim / static_cast<uint64_t>(format.group_size);
+  return head_dim * static_cast<uint64_t>(format.bits) / 8 + 2 * groups * mx::size_of(format.dtype);
+}
+
 }  // namespace
 
-KVCache::KVCache(int layers, const ops::HeadShape& shape, mx::Dtype dtype) {
-  const mx::Shape empty = {1, shape.kv_heads, 0, shape.head_dim};
+KVCache::KVCache(int layers, const ops::HeadShape& shape, const ops::KVFormat& format) {
   for (int i = 0; i < layers; ++i) {
-    layers_.push_back({{mx::zeros(empty, dtype), mx::zeros(empty, dtype)}});
+    layers_.push_back({{empty_rows(shape, format), empty_rows(shape, format), format}});
   }
 }
 
 std::vector<mx::array> KVCache::arrays() const {
   std::vector<mx::array> arrays;
   for (const LayerCache& layer : layers_) {
-    arrays.push_back(layer.buffer.keys);
-    arrays.push_back(layer.buffer.values);
+    append_arrays(arrays, layer.buffer.keys);
+    append_arrays(arrays, layer.buffer.values);
   }
   return arrays;
 }
@@ -42,13 +83,16 @@ void reserve(LayerCache& cache, int rows) {
     return;
   }
   const int capacity = round_up(needed, KVCache::kStep);
-  cache.buffer = {grow(cache.buffer.keys, capacity), grow(cache.buffer.values, capacity)};
+  cache.buffer.keys = grow(cache.buffer.keys, capacity);
+  cache.buffer.values = grow(cache.buffer.values, capacity);
 }
 
-uint64_t kv_cache_bytes(int layers, const ops::HeadShape& shape, mx::Dtype dtype, int rows) {
+uint64_t kv_cache_bytes(
+    int layers, const ops::HeadShape& shape, const ops::KVFormat& format, int rows
+) {
   const auto capacity = static_cast<uint64_t>(round_up(rows, KVCache::kStep));
   return 2 * static_cast<uint64_t>(layers) * static_cast<uint64_t>(shape.kv_heads) * capacity *
-         static_cast<uint64_t>(shape.head_dim) * mx::size_of(dtype);
+         head_bytes(shape, format);
 }
 
 }  // namespace whimbrel::nn

@@ -11,16 +11,16 @@ struct LayerCache {
   ops::KVBuffer buffer;
   int length = 0;  // rows written
 
-  int capacity() const { return buffer.keys.shape(2); }
+  int capacity() const { return buffer.keys.data.shape(2); }
 };
 
-/// The keys and values of one sequence, all layers.
+/// The keys and values of one sequence, all layers. A copy is a fork: the two go on independently.
 class KVCache {
  public:
   /// Rows by which a full buffer grows.
   static constexpr int kStep = 256;
 
-  KVCache(int layers, const ops::HeadShape& shape, mlx::core::Dtype dtype);
+  KVCache(int layers, const ops::HeadShape& shape, const ops::KVFormat& format);
 
   LayerCache& layer(int index) { return layers_[static_cast<size_t>(index)]; }
 
@@ -38,6 +38,8 @@ class KVCache {
 void reserve(LayerCache& cache, int rows);
 
 /// Bytes that a cache of `rows` rows takes.
-uint64_t kv_cache_bytes(int layers, const ops::HeadShape& shape, mlx::core::Dtype dtype, int rows);
+uint64_t kv_cache_bytes(
+    int layers, const ops::HeadShape& shape, const ops::KVFormat& format, int rows
+);
 
 }  // namespace whimbrel::nn

@@ -37,16 +37,26 @@ ops::PackedMatrixPtr WeightLoader::pack(ops::Matrix matrix) const {
   return packed;
 }
 
+mx::array WeightLoader::vector(const std::string& name, int64_t width) const {
+  const mx::array stored = checkpoint_.take(name, {static_cast<int>(width)});
+  mx::array packed = ops_.pack_vector(stored);
+  on_loaded_(stored.nbytes());
+  return packed;
+}
+
+std::optional<mx::array> WeightLoader::bias_of(
+    const std::string& path, int64_t out, Bias bias
+) const {
+  if (bias == Bias::absent) {
+    return std::nullopt;
+  }
+  return checkpoint_.take(path + ".bias", {static_cast<int>(out)});
+}
+
 ops::PackedMatrixPtr WeightLoader::linear(
     const std::string& path, int64_t out, int64_t in, Bias bias
 ) const {
-  StoredMatrix stored = checkpoint_.take_matrix(path, out, in);
-  if (bias == Bias::absent) {
-    return pack(as_matrix(std::move(stored), std::nullopt));
-  }
-  return pack(
-      as_matrix(std::move(stored), checkpoint_.take(path + ".bias", {static_cast<int>(out)}))
-  );
+  return pack(as_matrix(checkpoint_.take_matrix(path, out, in), bias_of(path, out, bias)));
 }
 
 ops::PackedMatrixPtr WeightLoader::embedding(
@@ -55,17 +65,38 @@ ops::PackedMatrixPtr WeightLoader::embedding(
   return linear(path, rows, width, Bias::absent);
 }
 
+ops::Experts WeightLoader::experts(
+    const std::string& mlp, const ExpertsShape& shape, int per_token
+) const {
+  StoredExperts stored = take_experts(checkpoint_, mlp + ".experts", shape);
+  const auto packed = [this](StoredMatrix matrix) {
+    return pack(as_matrix(std::move(matrix), std::nullopt));
+  };
+  return {
+      .router = linear(mlp + ".gate", shape.num_experts, shape.hidden_size, Bias::absent),
+      .gate_proj = packed(std::move(stored.gate_proj)),
+      .up_proj = packed(std::move(stored.up_proj)),
+      .down_proj = packed(std::move(stored.down_proj)),
+      .per_token = per_token,
+  };
+}
+
 ops::RmsNorm WeightLoader::rms_norm(const std::string& path, int64_t width, double eps) const {
-  const mx::array weight = checkpoint_.take(path + ".weight", {static_cast<int>(width)});
-  ops::RmsNorm norm{ops_.pack_vector(weight), static_cast<float>(eps)};
-  on_loaded_(weight.nbytes());
-  return norm;
+  return {vector(path + ".weight", width), static_cast<float>(eps)};
+}
+
+ops::LayerNorm WeightLoader::layer_norm(const std::string& path, int64_t width, double eps) const {
+  return {vector(path + ".weight", width), vector(path + ".bias", width), static_cast<float>(eps)};
 }
 
 ops::PackedMatrixPtr WeightLoader::patch_embedding(
-    const std::string& path, int64_t out, int64_t channels, int64_t temporal, int64_t patch
+    const std::string& path, int64_t out, const PatchShape& patch, Bias bias
 ) const {
-  return pack({checkpoint_.take_patch_embedding(path + ".weight", out, channels, temporal, patch)});
+  ops::Matrix matrix{checkpoint_.take_patch_embedding(
+      path + ".weight", out, patch.channels, patch.temporal_patch_size, patch.patch_size
+  )};
+  matrix.bias = bias_of(path, out, bias);
+  return pack(std::move(matrix));
 }
 
 }  // namespace whimbrel::nn

@@ -2,7 +2,9 @@
 
 #include <mlx/mlx.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace whimbrel::nn {
 
@@ -51,6 +53,18 @@ std::vector<int> chunked_axes(std::span<const int> mrope_section) {
   std::vector<int> axes;
   for (size_t axis = 0; axis < mrope_section.size(); ++axis) {
     axes.insert(axes.end(), static_cast<size_t>(mrope_section[axis]), static_cast<int>(axis));
+  }
+  return axes;
+}
+
+std::vector<int> interleaved_axes(std::span<const int> mrope_section) {
+  const int count = std::accumulate(mrope_section.begin(), mrope_section.end(), 0);
+  std::vector<int> axes(static_cast<size_t>(count), 0);
+  for (size_t axis = 1; axis < mrope_section.size(); ++axis) {
+    const int end = std::min(3 * mrope_section[axis], count);
+    for (int i = static_cast<int>(axis); i < end; i += 3) {
+      axes[static_cast<size_t>(i)] = static_cast<int>(axis);
+    }
   }
   return axes;
 }

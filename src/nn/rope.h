@@ -12,6 +12,10 @@ namespace whimbrel::nn {
 /// Chunked: Qwen2-VL and Qwen2.5-VL, sections one behind the other.
 std::vector<int> chunked_axes(std::span<const int> mrope_section);
 
+/// Interleaved: Qwen3-VL, time, height, width in turn until a section's frequencies are used up;
+/// the rest follows time (HF apply_interleaved_mrope).
+std::vector<int> interleaved_axes(std::span<const int> mrope_section);
+
 /// 1 / theta^(2 i / dims) for i < dims / 2, computed in float64 and rounded once, so that every
 /// path rotates by the same angles.
 std::vector<float> inverse_frequencies(double theta, int dims);

@@ -1,5 +1,7 @@
 #include "nn/vision.h"
 
+#include <mlx/mlx.h>
+
 #include <algorithm>
 
 namespace whimbrel::nn {
@@ -31,6 +33,11 @@ std::vector<int32_t> invert(const std::vector<int32_t>& order) {
 }
 
 }  // namespace
+
+mx::array patch_rows(const ops::Ops& ops, const Patches& patches) {
+  const mx::Shape shape = {static_cast<int>(patches.count), static_cast<int>(patches.width)};
+  return mx::astype(mx::array(patches.values.begin(), shape), ops.dtype());
+}
 
 PatchPositions patch_positions(const Grid& grid, int merge_size) {
   const auto [frames, height, width] = grid;

@@ -5,10 +5,30 @@
 #include <string>
 #include <vector>
 
+#include "media/patchify.h"
 #include "nn/loader.h"
 #include "ops/ops.h"
 
 namespace whimbrel::nn {
+
+constexpr double kVisionEps = 1e-6;  // of a tower's norms; not configurable in any file
+
+/// Sizes that all families' vision towers have.
+struct VisionConfig {
+  int depth;
+  int hidden_size;
+  int intermediate_size;
+  int num_heads;
+  int out_hidden_size;
+  int spatial_merge_size;
+  PatchShape patch;
+
+  int head_dim() const { return hidden_size / num_heads; }
+  int merged_width() const { return hidden_size * spatial_merge_size * spatial_merge_size; }
+};
+
+/// A tower's input rows [patches, width] in the activation dtype.
+mx::array patch_rows(const ops::Ops& ops, const Patches& patches);
 
 /// A picture's patches: frames, rows, columns. Rows and columns are multiples of the merge size.
 using Grid = std::array<int, 3>;

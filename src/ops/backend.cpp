@@ -14,9 +14,10 @@ std::unique_ptr<const Ops> make_ops(std::string_view requested, mx::Dtype stored
         requested
     );
   }
-  // MLX's own bfloat16 and quantised products on a CPU are slow and sum in 16 bits.
-  const bool widen = mx::default_device() == mx::Device::cpu;
-  return make_reference_ops(widen ? mx::float32 : stored, widen);
+  if (mx::default_device() == mx::Device::cpu) {
+    return make_reference_ops(mx::float32, Arithmetic::float32);
+  }
+  return make_reference_ops(stored, Arithmetic::native);
 }
 
 }  // namespace whimbrel::ops

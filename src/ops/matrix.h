@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <variant>
 
 namespace whimbrel::ops {
 
@@ -14,7 +15,8 @@ struct Quantization {
 };
 
 /// A linear layer's arrays as loaded. Plain: weight [out, in]. Quantised: weight uint32
-/// [out, in * bits / 32], scales and offsets (MLX's `biases`) [out, in / group_size].
+/// [out, in * bits / 32], scales and offsets (MLX's `biases`) [out, in / group_size]. Those of a
+/// layer's experts are stacked: all have one more axis in front, [experts, ...], and no bias.
 struct Matrix {
   mlx::core::array weight;
   std::optional<mlx::core::array> scales = std::nullopt;
@@ -35,6 +37,31 @@ using PackedMatrixPtr = std::shared_ptr<const PackedMatrix>;
 struct RmsNorm {
   mlx::core::array weight;
   float eps;
+};
+
+/// Weight and bias [width] in the activation dtype, and the epsilon added to the variance.
+struct LayerNorm {
+  mlx::core::array weight;
+  mlx::core::array bias;
+  float eps;
+};
+
+using Norm = std::variant<RmsNorm, LayerNorm>;
+
+/// RMS norms over head_dim on each head's query and key, before rope.
+struct HeadNorms {
+  RmsNorm q_norm;
+  RmsNorm k_norm;
+};
+
+/// The feed-forward of a mixture-of-experts layer. The experts' matrices are stacked.
+struct Experts {
+  PackedMatrixPtr router;  // [experts, hidden_size], the checkpoint's `mlp.gate`
+  PackedMatrixPtr gate_proj;
+  PackedMatrixPtr up_proj;
+  PackedMatrixPtr down_proj;
+  int per_token;              // experts that a token is sent to
+  bool renormalized = false;  // whether the chosen experts' weights are scaled to the sum 1
 };
 
 }  // namespace whimbrel::ops

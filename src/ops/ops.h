@@ -17,6 +17,9 @@ namespace mx = mlx::core;
 /// Who sees whom in attention. At one query row there is never anything to hide.
 enum class Mask { none, causal };
 
+/// x Phi(x) by the error function, by tanh's approximation of it, or x sigmoid(1.702 x).
+enum class Gelu { erf, tanh, quick };
+
 /// Heads of one attention layer.
 struct HeadShape {
   int heads;     // query heads
@@ -40,10 +43,30 @@ struct RopePlan {
   std::optional<RopeTables> tables;
 };
 
-/// One layer's cache of keys (after rope) and values, each [1, kv_heads, capacity, head_dim].
+/// How cached keys and values are held.
+struct KVFormat {
+  mx::Dtype dtype;     // of the numbers; where bits are given, of scales and offsets
+  int bits = 0;        // 0: plain; 8: affine codes
+  int group_size = 0;  // of affine codes: numbers of a head that share a scale and an offset
+
+  /// Affine codes of 8 bits in the largest groups that divide head_dim. Throws Error(Fault::usage)
+  /// where none does.
+  static KVFormat eight_bits(mx::Dtype dtype, int head_dim);
+};
+
+/// Keys or values of one layer, [1, kv_heads, capacity, head_dim]. Affine codes: uint32
+/// [..., head_dim * bits / 32], scales and offsets [..., head_dim / group_size].
+struct KVRows {
+  mx::array data;
+  std::optional<mx::array> scales = std::nullopt;
+  std::optional<mx::array> offsets = std::nullopt;
+};
+
+/// One layer's cache of keys (after rope) and values.
 struct KVBuffer {
-  mx::array keys;
-  mx::array values;
+  KVRows keys;
+  KVRows values;
+  KVFormat format;
 };
 
 struct Qkv {
@@ -87,15 +110,15 @@ class Ops {
       const mx::array& x, const PackedMatrix& w, const mx::array& residual
   ) const = 0;
 
-  /// gelu(x W^T + bias), GELU by the error function.
-  virtual mx::array linear_gelu(const mx::array& x, const PackedMatrix& w) const = 0;
+  /// gelu(x W^T + bias).
+  virtual mx::array linear_gelu(const mx::array& x, const PackedMatrix& w, Gelu gelu) const = 0;
 
-  /// RMS norm over the last axis.
-  virtual mx::array rms_norm(const mx::array& x, const RmsNorm& norm) const = 0;
+  /// Norm over the last axis.
+  virtual mx::array norm(const mx::array& x, const Norm& norm) const = 0;
 
   /// Several projections of one normed input: q, k, v, or the language model head.
   virtual std::vector<mx::array> norm_linears(
-      const mx::array& x, const RmsNorm& norm, std::span<const PackedMatrixPtr> ws
+      const mx::array& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
   ) const = 0;
 
   /// silu(gate(y)) * up(y) with y = rms_norm(x).
@@ -103,11 +126,20 @@ class Ops {
       const mx::array& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
   ) const = 0;
 
-  /// Rotates q and k, writes k and v behind the `cached` rows of the cache, and lets each query row
-  /// attend to all rows up to its own. K and V are never repeated for the query heads.
+  /// x + the weighted sum of the chosen experts' SwiGLU of y = rms_norm(x). The router's logits,
+  /// softmax over all experts, choice and weights are float32; only the weights are rounded to the
+  /// activation dtype.
+  virtual mx::array experts_residual(
+      const mx::array& x, const RmsNorm& norm, const Experts& experts
+  ) const = 0;
+
+  /// Norms each head of q and k where norms are given, rotates both, writes k and v behind the
+  /// `cached` rows of the cache, and lets each query row attend to all rows up to its own. K and V
+  /// are never repeated for the query heads.
   virtual AttentionResult attention(
       const Qkv& qkv,
       const HeadShape& shape,
+      const std::optional<HeadNorms>& norms,
       const RopePlan& rope,
       const KVBuffer& cache,
       int cached
@@ -120,9 +152,14 @@ class Ops {
   ) const = 0;
 };
 
-/// The reference: stock MLX operations on any MLX device. `dequantize` widens every quantised
-/// matrix at load, which on a CPU is both faster and more exact than MLX's quantised product.
-std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, bool dequantize);
+/// In what the reference multiplies. A GPU's kernels take any dtype and add up in float32. Those of
+/// MLX for a CPU add up in the dtype of their input and know no bfloat16 experts, so there weights
+/// are unpacked to float32 at load, and products and attention computed in it; what they return is
+/// rounded to the activation dtype.
+enum class Arithmetic { native, float32 };
+
+/// The reference: stock MLX operations on any MLX device.
+std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, Arithmetic arithmetic);
 
 /// The backend for this machine and for weights stored in `stored`. `requested` is the value of
 /// WHIMBREL_OPS, empty for the default. Throws Error(Fault::usage) for one that isn't built in.

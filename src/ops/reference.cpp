@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/error.h"
 #include "ops/ops.h"
 
 namespace whimbrel::ops {
@@ -23,6 +24,7 @@ const Matrix& unpack(const PackedMatrix& packed) {
   return dynamic_cast<const ReferenceMatrix&>(packed).matrix();
 }
 
+/// x [rows, in] -> [rows, out].
 mx::array product(const mx::array& x, const Matrix& w) {
   if (w.quantization) {
     return mx::quantized_matmul(
@@ -38,15 +40,55 @@ mx::array product(const mx::array& x, const Matrix& w) {
   return mx::matmul(x, mx::transpose(w.weight));
 }
 
+/// x [rows, 1 or chosen, 1, in], chosen [rows, chosen] -> [rows, chosen, 1, out].
+mx::array chosen_product(const mx::array& x, const Matrix& w, const mx::array& chosen) {
+  if (w.quantization) {
+    return mx::gather_qmm(
+        x,
+        w.weight,
+        *w.scales,
+        w.offsets,
+        std::nullopt,
+        chosen,
+        /*transpose=*/true,
+        w.quantization->group_size,
+        w.quantization->bits
+    );
+  }
+  return mx::gather_mm(x, mx::swapaxes(w.weight, -1, -2), std::nullopt, chosen);
+}
+
 mx::array silu(const mx::array& x) {
   return mx::multiply(x, mx::sigmoid(x));
 }
 
-mx::array gelu(const mx::array& x) {
+mx::array erf_gelu(const mx::array& x) {
   const mx::array half = scalar(0.5F, x.dtype());
   const mx::array one = scalar(1.0F, x.dtype());
   const mx::array scaled = mx::multiply(x, scalar(std::numbers::sqrt2_v<float> / 2, x.dtype()));
   return mx::multiply(mx::multiply(x, half), mx::add(one, mx::erf(scaled)));
+}
+
+/// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+mx::array tanh_gelu(const mx::array& x) {
+  const auto number = [&x](double value) { return scalar(static_cast<float>(value), x.dtype()); };
+  const mx::array cube = mx::multiply(mx::multiply(x, x), x);
+  const mx::array inner = mx::multiply(
+      number(std::sqrt(2.0 / std::numbers::pi)), mx::add(x, mx::multiply(number(0.044715), cube))
+  );
+  return mx::multiply(mx::multiply(x, number(0.5)), mx::add(number(1.0), mx::tanh(inner)));
+}
+
+mx::array activate(const mx::array& x, Gelu gelu) {
+  switch (gelu) {
+    case Gelu::erf:
+      return erf_gelu(x);
+    case Gelu::tanh:
+      return tanh_gelu(x);
+    case Gelu::quick:
+      return mx::multiply(x, mx::sigmoid(mx::multiply(x, scalar(1.702F, x.dtype()))));
+  }
+  throw std::logic_error("[activate] got no such GELU");
 }
 
 /// Rotates pairs (i, i + head_dim / 2) of the last axis; cos and sin broadcast against x.
@@ -77,17 +119,42 @@ mx::array split_heads(const mx::array& x, int heads, int head_dim) {
   return mx::transpose(mx::reshape(x, {1, x.shape(0), heads, head_dim}), {0, 2, 1, 3});
 }
 
-mx::array write_rows(const mx::array& buffer, const mx::array& rows, int first) {
+mx::array write_into(const mx::array& buffer, const mx::array& rows, int first) {
   const mx::Shape start = {0, 0, first, 0};
   mx::Shape stop = buffer.shape();
   stop[2] = first + rows.shape(2);
   return mx::slice_update(buffer, rows, start, stop);
 }
 
-mx::array first_rows(const mx::array& buffer, int length) {
+KVRows write_rows(const KVRows& cache, const mx::array& rows, const KVFormat& format, int first) {
+  if (format.bits == 0) {
+    return {write_into(cache.data, rows, first)};
+  }
+  const std::vector<mx::array> packed = mx::quantize(rows, format.group_size, format.bits);
+  return {
+      write_into(cache.data, packed[0], first),
+      write_into(*cache.scales, packed[1], first),
+      write_into(*cache.offsets, packed[2], first)
+  };
+}
+
+mx::array first_of(const mx::array& buffer, int length) {
   mx::Shape stop = buffer.shape();
   stop[2] = length;
   return mx::slice(buffer, {0, 0, 0, 0}, stop);
+}
+
+mx::array first_rows(const KVRows& cache, const KVFormat& format, int length) {
+  if (format.bits == 0) {
+    return first_of(cache.data, length);
+  }
+  return mx::dequantize(
+      first_of(cache.data, length),
+      first_of(*cache.scales, length),
+      first_of(*cache.offsets, length),
+      format.group_size,
+      format.bits
+  );
 }
 
 mx::array rows_of(const mx::array& x, int first, int end) {
@@ -96,22 +163,6 @@ mx::array rows_of(const mx::array& x, int first, int end) {
   start[0] = first;
   stop[0] = end;
   return mx::slice(x, start, stop);
-}
-
-/// q, k, v [rows, heads, head_dim], `count` segments of equal length -> [rows, heads * head_dim].
-mx::array attend_equal_segments(
-    const mx::array& q, const mx::array& k, const mx::array& v, int count
-) {
-  const int rows = q.shape(0);
-  const int heads = q.shape(1);
-  const int head_dim = q.shape(2);
-  const auto batched = [&](const mx::array& x) {
-    return mx::transpose(mx::reshape(x, {count, rows / count, heads, head_dim}), {0, 2, 1, 3});
-  };
-  const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-  const mx::array out =
-      mx::fast::scaled_dot_product_attention(batched(q), batched(k), batched(v), scale);
-  return mx::reshape(mx::transpose(out, {0, 2, 1, 3}), {rows, heads * head_dim});
 }
 
 /// End index in `cu_seqlens` of the run of segments from `first` on that are equally long.
@@ -126,7 +177,8 @@ size_t end_of_equal_run(std::span<const int> cu_seqlens, size_t first) {
 
 class ReferenceOps : public Ops {
  public:
-  ReferenceOps(mx::Dtype dtype, bool dequantize) : dtype_(dtype), dequantize_(dequantize) {}
+  ReferenceOps(mx::Dtype dtype, Arithmetic arithmetic)
+      : dtype_(dtype), compute_dtype_(arithmetic == Arithmetic::float32 ? mx::float32 : dtype) {}
 
   std::string_view name() const override { return "reference"; }
 
@@ -135,15 +187,15 @@ class ReferenceOps : public Ops {
   PackedMatrixPtr pack(Matrix matrix) const override {
     const auto cast = [this](std::optional<mx::array>& array) {
       if (array) {
-        array = mx::astype(*array, dtype_);
+        array = mx::astype(*array, compute_dtype_);
       }
     };
     cast(matrix.bias);
     cast(matrix.scales);
     cast(matrix.offsets);
     if (!matrix.quantization) {
-      matrix.weight = mx::astype(matrix.weight, dtype_);
-    } else if (dequantize_) {
+      matrix.weight = mx::astype(matrix.weight, compute_dtype_);
+    } else if (compute_dtype_ == mx::float32) {
       matrix.weight = mx::dequantize(
           matrix.weight,
           *matrix.scales,
@@ -168,7 +220,7 @@ class ReferenceOps : public Ops {
   mx::array embed(const PackedMatrix& table, const mx::array& ids) const override {
     const Matrix& w = unpack(table);
     if (!w.quantization) {
-      return mx::take(w.weight, ids, 0);
+      return rounded(mx::take(w.weight, ids, 0));
     }
     return mx::dequantize(
         mx::take(w.weight, ids, 0),
@@ -180,9 +232,7 @@ class ReferenceOps : public Ops {
   }
 
   mx::array linear(const mx::array& x, const PackedMatrix& packed) const override {
-    const Matrix& w = unpack(packed);
-    const mx::array y = product(x, w);
-    return w.bias ? mx::add(y, *w.bias) : y;
+    return rounded(unrounded_linear(x, packed));
   }
 
   mx::array linear_residual(
@@ -191,18 +241,22 @@ class ReferenceOps : public Ops {
     return mx::add(residual, linear(x, w));
   }
 
-  mx::array linear_gelu(const mx::array& x, const PackedMatrix& w) const override {
-    return gelu(linear(x, w));
+  mx::array linear_gelu(const mx::array& x, const PackedMatrix& w, Gelu gelu) const override {
+    return activate(linear(x, w), gelu);
   }
 
-  mx::array rms_norm(const mx::array& x, const RmsNorm& norm) const override {
-    return mx::fast::rms_norm(x, norm.weight, norm.eps);
+  mx::array norm(const mx::array& x, const Norm& norm) const override {
+    if (const auto* rms = std::get_if<RmsNorm>(&norm)) {
+      return mx::fast::rms_norm(x, rms->weight, rms->eps);
+    }
+    const auto& layer = std::get<LayerNorm>(norm);
+    return mx::fast::layer_norm(x, layer.weight, layer.bias, layer.eps);
   }
 
   std::vector<mx::array> norm_linears(
-      const mx::array& x, const RmsNorm& norm, std::span<const PackedMatrixPtr> ws
+      const mx::array& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
   ) const override {
-    const mx::array y = rms_norm(x, norm);
+    const mx::array y = this->norm(x, norm);
     std::vector<mx::array> outputs;
     outputs.reserve(ws.size());
     for (const PackedMatrixPtr& w : ws) {
@@ -214,28 +268,53 @@ class ReferenceOps : public Ops {
   mx::array norm_swiglu(
       const mx::array& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
   ) const override {
-    const mx::array y = rms_norm(x, norm);
+    const mx::array y = this->norm(x, norm);
     return mx::multiply(silu(linear(y, gate)), linear(y, up));
+  }
+
+  mx::array experts_residual(
+      const mx::array& x, const RmsNorm& norm, const Experts& experts
+  ) const override {
+    const mx::array y = this->norm(x, norm);
+    const auto [chosen, weights] = route(y, experts);
+    const mx::array rows = mx::expand_dims(mx::astype(y, compute_dtype_), {1, 2});
+    const auto expert = [&](const mx::array& input, const PackedMatrixPtr& w) {
+      return chosen_product(input, unpack(*w), chosen);
+    };
+    const mx::array gate = rounded(expert(rows, experts.gate_proj));
+    const mx::array up = rounded(expert(rows, experts.up_proj));
+    const mx::array hidden = mx::astype(mx::multiply(silu(gate), up), compute_dtype_);
+    const mx::array outputs = rounded(mx::squeeze(expert(hidden, experts.down_proj), 2));
+    const mx::array weighted =
+        mx::multiply(outputs, mx::expand_dims(mx::astype(weights, dtype_), 2));
+    return mx::add(x, mx::sum(weighted, 1));
   }
 
   AttentionResult attention(
       const Qkv& qkv,
       const HeadShape& shape,
+      const std::optional<HeadNorms>& norms,
       const RopePlan& rope,
       const KVBuffer& cache,
       int cached
   ) const override {
     const int rows = qkv.q.shape(0);
-    const mx::array q = apply_rope(split_heads(qkv.q, shape.heads, shape.head_dim), rope);
-    const mx::array k = apply_rope(split_heads(qkv.k, shape.kv_heads, shape.head_dim), rope);
+    const mx::array q =
+        rotated_heads(qkv.q, shape.heads, shape.head_dim, norms ? &norms->q_norm : nullptr, rope);
+    const mx::array k = rotated_heads(
+        qkv.k, shape.kv_heads, shape.head_dim, norms ? &norms->k_norm : nullptr, rope
+    );
     const mx::array v = split_heads(qkv.v, shape.kv_heads, shape.head_dim);
-    KVBuffer written{write_rows(cache.keys, k, cached), write_rows(cache.values, v, cached)};
-    const mx::array out = mx::fast::scaled_dot_product_attention(
+    KVBuffer written{
+        write_rows(cache.keys, k, cache.format, cached),
+        write_rows(cache.values, v, cache.format, cached),
+        cache.format
+    };
+    const mx::array out = attend(
         q,
-        first_rows(written.keys, cached + rows),
-        first_rows(written.values, cached + rows),
-        1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
-        mask_for(rows) == Mask::causal ? "causal" : ""
+        first_rows(written.keys, cache.format, cached + rows),
+        first_rows(written.values, cache.format, cached + rows),
+        mask_for(rows)
     );
     const mx::array joined =
         mx::reshape(mx::transpose(out, {0, 2, 1, 3}), {rows, shape.heads * shape.head_dim});
@@ -266,6 +345,72 @@ class ReferenceOps : public Ops {
   }
 
  private:
+  mx::array rounded(const mx::array& x) const { return mx::astype(x, dtype_); }
+
+  mx::array unrounded_linear(const mx::array& x, const PackedMatrix& packed) const {
+    const Matrix& w = unpack(packed);
+    const mx::array y = product(mx::astype(x, compute_dtype_), w);
+    return w.bias ? mx::add(y, *w.bias) : y;
+  }
+
+  struct Routing {
+    mx::array chosen;   // experts, [rows, per_token]
+    mx::array weights;  // of the chosen, the same shape, float32
+  };
+
+  Routing route(const mx::array& y, const Experts& experts) const {
+    const mx::array logits = mx::astype(unrounded_linear(y, *experts.router), mx::float32);
+    const mx::array probabilities = mx::softmax(logits, -1);
+    const mx::array order =
+        mx::argpartition(mx::negative(probabilities), experts.per_token - 1, -1);
+    const mx::Shape stop = {y.shape(0), experts.per_token};
+    const mx::array chosen = mx::slice(order, {0, 0}, stop);
+    const mx::array weights = mx::take_along_axis(probabilities, chosen, -1);
+    if (!experts.renormalized) {
+      return {chosen, weights};
+    }
+    return {chosen, mx::divide(weights, mx::sum(weights, -1, /*keepdims=*/true))};
+  }
+
+  /// [rows, heads * head_dim] -> [1, heads, rows, head_dim], normed where there is a norm, rotated.
+  static mx::array rotated_heads(
+      const mx::array& x, int heads, int head_dim, const RmsNorm* norm, const RopePlan& rope
+  ) {
+    mx::array split = split_heads(x, heads, head_dim);
+    if (norm != nullptr) {
+      split = mx::fast::rms_norm(split, norm->weight, norm->eps);
+    }
+    return apply_rope(split, rope);
+  }
+
+  /// q, k, v [batch, heads or kv_heads, rows, head_dim] -> like q.
+  mx::array attend(const mx::array& q, const mx::array& k, const mx::array& v, Mask mask) const {
+    const float scale = 1.0F / std::sqrt(static_cast<float>(q.shape(-1)));
+    return rounded(
+        mx::fast::scaled_dot_product_attention(
+            mx::astype(q, compute_dtype_),
+            mx::astype(k, compute_dtype_),
+            mx::astype(v, compute_dtype_),
+            scale,
+            mask == Mask::causal ? "causal" : ""
+        )
+    );
+  }
+
+  /// q, k, v [rows, heads, head_dim], `count` segments of equal length -> [rows, heads * head_dim].
+  mx::array attend_equal_segments(
+      const mx::array& q, const mx::array& k, const mx::array& v, int count
+  ) const {
+    const int rows = q.shape(0);
+    const int heads = q.shape(1);
+    const int head_dim = q.shape(2);
+    const auto batched = [&](const mx::array& x) {
+      return mx::transpose(mx::reshape(x, {count, rows / count, heads, head_dim}), {0, 2, 1, 3});
+    };
+    const mx::array out = attend(batched(q), batched(k), batched(v), Mask::none);
+    return mx::reshape(mx::transpose(out, {0, 2, 1, 3}), {rows, heads * head_dim});
+  }
+
   static void evaluate(Matrix& matrix) {
     std::vector<mx::array> arrays = {matrix.weight};
     for (const std::optional<mx::array>& array : {matrix.scales, matrix.offsets, matrix.bias}) {
@@ -277,17 +422,31 @@ class ReferenceOps : public Ops {
   }
 
   mx::Dtype dtype_;
-  bool dequantize_;
+  mx::Dtype compute_dtype_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, bool dequantize) {
-  return std::make_unique<ReferenceOps>(dtype, dequantize);
+std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, Arithmetic arithmetic) {
+  return std::make_unique<ReferenceOps>(dtype, arithmetic);
 }
 
 mx::array scalar(float value, mx::Dtype dtype) {
   return mx::array(value, dtype);
+}
+
+KVFormat KVFormat::eight_bits(mx::Dtype dtype, int head_dim) {
+  for (const int group_size : {128, 64, 32}) {
+    if (head_dim % group_size == 0) {
+      return {dtype, 8, group_size};
+    }
+  }
+  throw Error(
+      Fault::usage,
+      "--kv-bits",
+      "got 8 for heads of {}, expected a head_dim that 32 divides; leave the flag away",
+      head_dim
+  );
 }
 
 Mask mask_for(int rows) {

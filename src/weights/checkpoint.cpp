@@ -136,23 +136,32 @@ mx::array Checkpoint::take(std::string_view name, const mx::Shape& shape) {
   return load(entry);
 }
 
-std::optional<mx::array> Checkpoint::take_if_present(
-    std::string_view name, const mx::Shape& shape
-) {
-  return has(name) ? std::optional(take(name, shape)) : std::nullopt;
+StoredMatrix Checkpoint::take_matrix(std::string_view module, int64_t rows, int64_t columns) {
+  return take_rows(module, {}, rows, columns);
 }
 
-StoredMatrix Checkpoint::take_matrix(std::string_view module, int64_t rows, int64_t columns) {
+StoredMatrix Checkpoint::take_stacked_matrix(
+    std::string_view module, int64_t count, int64_t rows, int64_t columns
+) {
+  return take_rows(module, {count}, rows, columns);
+}
+
+StoredMatrix Checkpoint::take_rows(
+    std::string_view module, const std::vector<int64_t>& leading, int64_t rows, int64_t columns
+) {
   const std::string path(module);
   Entry& weight = require(path + ".weight");
   if (!has(path + ".scales")) {
-    require_float_of_shape(weight.info, {rows, columns}, where(weight));
+    std::vector<int64_t> shape = leading;
+    shape.insert(shape.end(), {rows, columns});
+    require_float_of_shape(weight.info, shape, where(weight));
     return {.weight = load(weight)};
   }
   Entry& scales = require(path + ".scales");
   Entry& biases = require(path + ".biases");
   const Packing packing = check_packing(
       {.weight = weight.info, .scales = scales.info, .biases = biases.info},
+      leading,
       rows,
       columns,
       quantization_.find(module),

@@ -19,7 +19,8 @@ namespace whimbrel {
 
 namespace mx = mlx::core;
 
-/// The weight of a linear layer or an embedding as it is stored, without the linear `.bias`.
+/// The weight of a linear layer or an embedding as it is stored, without the linear `.bias`. Those
+/// of a layer's experts are stacked: one more axis [experts, ...] in front of each shape.
 struct StoredMatrix {
   mx::array weight;  // plain: [rows, columns]; packed: uint32 [rows, columns*bits/32]
   std::optional<mx::array> scales = std::nullopt;  // packed only: [rows, columns/group_size]
@@ -63,13 +64,15 @@ class Checkpoint {
   /// caller: std::logic_error.)
   mx::array take(std::string_view name, const mx::Shape& shape);
 
-  /// The same, or nothing where the checkpoint has no such tensor.
-  std::optional<mx::array> take_if_present(std::string_view name, const mx::Shape& shape);
-
   /// `<module>.weight` with its `.scales` and `.biases` where there are some: rows = outputs (or
   /// vocabulary), columns = inputs (or width). Bits and group size follow from the shapes and have
   /// to agree with config.json.
   StoredMatrix take_matrix(std::string_view module, int64_t rows, int64_t columns);
+
+  /// The same of `count` matrices stacked in one tensor.
+  StoredMatrix take_stacked_matrix(
+      std::string_view module, int64_t count, int64_t rows, int64_t columns
+  );
 
   /// The kernel of a patch embedding as [out, channels*temporal*patch*patch] in Hugging Face's
   /// order, from [out, channels, temporal, patch, patch] or MLX's
@@ -110,6 +113,9 @@ class Checkpoint {
   Entry& require(std::string_view name);
   std::string where(const Entry& entry) const;
   mx::array load(Entry& entry);
+  StoredMatrix take_rows(
+      std::string_view module, const std::vector<int64_t>& leading, int64_t rows, int64_t columns
+  );
 
   std::filesystem::path folder_;
   QuantizationTable quantization_;

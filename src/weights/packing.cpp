@@ -1,5 +1,9 @@
 #include "weights/packing.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "weights/quote.h"
 
 namespace whimbrel {
@@ -8,17 +12,19 @@ namespace {
 
 constexpr int64_t kWordBits = 32;
 
+/// [leading..., rows, any].
+bool has_rows(const TensorInfo& tensor, const std::vector<int64_t>& leading, int64_t rows) {
+  std::vector<int64_t> expected = leading;
+  expected.push_back(rows);
+  return tensor.shape.size() == expected.size() + 1 && tensor.shape.back() > 0 &&
+         std::equal(expected.begin(), expected.end(), tensor.shape.begin());
+}
+
 std::optional<Packing> packing_by_shape(
-    const TensorInfo& weight, const TensorInfo& scales, int64_t rows, int64_t columns
+    const TensorInfo& weight, const TensorInfo& scales, int64_t columns
 ) {
-  const auto is_matrix_of_rows = [rows](const TensorInfo& tensor) {
-    return tensor.shape.size() == 2 && tensor.shape[0] == rows && tensor.shape[1] > 0;
-  };
-  if (!is_matrix_of_rows(weight) || !is_matrix_of_rows(scales)) {
-    return std::nullopt;
-  }
-  const int64_t bits_of_row = weight.shape[1] * kWordBits;
-  const int64_t groups = scales.shape[1];
+  const int64_t bits_of_row = weight.shape.back() * kWordBits;
+  const int64_t groups = scales.shape.back();
   if (bits_of_row % columns != 0 || columns % groups != 0) {
     return std::nullopt;
   }
@@ -30,8 +36,18 @@ std::optional<Packing> packing_by_shape(
   return Packing{.bits = static_cast<int>(bits), .group_size = static_cast<int>(group_size)};
 }
 
+std::string rows_text(const std::vector<int64_t>& leading, int64_t rows) {
+  std::vector<int64_t> axes = leading;
+  axes.push_back(rows);
+  return fmt::format("{}", fmt::join(axes, ", "));
+}
+
 [[noreturn]] void wrong_shapes(
-    const PackedTensors& tensors, int64_t rows, int64_t columns, std::string_view where
+    const PackedTensors& tensors,
+    const std::vector<int64_t>& leading,
+    int64_t rows,
+    int64_t columns,
+    std::string_view where
 ) {
   throw Error(
       Fault::model,
@@ -41,7 +57,7 @@ std::optional<Packing> packing_by_shape(
       quote(tensors.weight.name),
       shape_text(tensors.weight.shape),
       shape_text(tensors.scales.shape),
-      rows,
+      rows_text(leading, rows),
       columns
   );
 }
@@ -120,16 +136,19 @@ void require_float(const TensorInfo& tensor, std::string_view where) {
 
 Packing check_packing(
     const PackedTensors& tensors,
+    const std::vector<int64_t>& leading,
     int64_t rows,
     int64_t columns,
     const std::optional<QuantizationConfig>& stated,
     std::string_view where
 ) {
   require_dtypes(tensors, where);
-  const std::optional<Packing> packing =
-      packing_by_shape(tensors.weight, tensors.scales, rows, columns);
+  std::optional<Packing> packing;
+  if (has_rows(tensors.weight, leading, rows) && has_rows(tensors.scales, leading, rows)) {
+    packing = packing_by_shape(tensors.weight, tensors.scales, columns);
+  }
   if (!packing) {
-    wrong_shapes(tensors, rows, columns, where);
+    wrong_shapes(tensors, leading, rows, columns, where);
   }
   require_stated(tensors.weight, *packing, stated, where);
   return *packing;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "weights/quantization.h"
 #include "weights/safetensors.h"
@@ -10,7 +11,8 @@
 namespace whimbrel {
 
 /// The three tensors of a packed matrix: uint32 [rows, columns*bits/32], and twice
-/// [rows, columns/group_size] in one dtype of bf16, f16, f32.
+/// [rows, columns/group_size] in one dtype of bf16, f16, f32. Those of stacked matrices have
+/// leading axes before that.
 struct PackedTensors {
   const TensorInfo& weight;
   const TensorInfo& scales;
@@ -24,10 +26,11 @@ struct Packing {
 };
 
 /// Bits and group size by the shapes of the tensors. Throws Error(Fault::model) naming `where` and
-/// the tensor where shapes or dtypes don't fit a matrix of [rows, columns], or where `stated`,
-/// which is what config.json says, differs.
+/// the tensor where shapes or dtypes don't fit a matrix of [leading..., rows, columns], or where
+/// `stated`, which is what config.json says, differs.
 Packing check_packing(
     const PackedTensors& tensors,
+    const std::vector<int64_t>& leading,
     int64_t rows,
     int64_t columns,
     const std::optional<QuantizationConfig>& stated,

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/messages.h"
 #include "engine/prepare.h"
+#include "models/prompt_chunk.h"
 #include "tests/support/graph.h"
 #include "tests/support/reference.h"
 #include "tests/support/source_dir.h"
@@ -36,6 +37,9 @@ const std::set<std::string> kFloat32Inside = {
     "Sum",
 };
 
+/// What chooses experts: float32 from the router's logits to the chosen weights.
+const std::set<std::string> kRouter = {"ArgPartition", "GatherAxis", "Negative", "Softmax"};
+
 class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx::Dtype>> {
  protected:
   ActivationDtype()
@@ -44,7 +48,7 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
         engine_(
             frontend_,
             checkpoint_,
-            ops::make_reference_ops(std::get<1>(GetParam()), /*dequantize=*/false),
+            ops::make_reference_ops(std::get<1>(GetParam()), ops::Arithmetic::native),
             LoadEvents{}
         ) {}
 
@@ -61,17 +65,21 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
   /// Everything that prefill and one decode step compute; nothing is evaluated.
   std::vector<mx::array> graph(const Prompt& prompt) const {
     const Model& model = engine_.model();
-    std::vector<mx::array> features;
+    std::vector<nn::Features> features;
     for (const MediaSpan& span : prompt.media) {
       features.push_back(model.encode(span.patches));
     }
     nn::KVCache cache = model.make_cache();
-    std::vector<mx::array> results = features;
+    std::vector<mx::array> results;
+    for (const nn::Features& of_medium : features) {
+      const std::vector<mx::array> arrays = of_medium.arrays();
+      results.insert(results.end(), arrays.begin(), arrays.end());
+    }
     results.push_back(
         model.logits(model.forward(prompt_chunk(prompt, features, 0, prompt.tokens()), cache))
     );
     const int32_t id = 5;
-    const Chunk next{.ids = {&id, 1}, .offset = cache.length() + prompt.positions.delta};
+    const nn::Chunk next = next_chunk(prompt, cache.length(), id);
     results.push_back(model.logits(model.forward(next, cache)));
     const std::vector<mx::array> buffers = cache.arrays();
     results.insert(results.end(), buffers.begin(), buffers.end());
@@ -83,18 +91,22 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
     for (const mx::array& result : results) {
       EXPECT_EQ(result.dtype(), std::get<1>(GetParam()));
     }
+    std::set<std::string> allowed = kFloat32Inside;
+    if (engine_.model().config().moe) {
+      allowed.insert(kRouter.begin(), kRouter.end());
+    }
     std::set<std::string> leaks;
-    walk_graph(results, [&leaks](const mx::array& node) {
+    walk_graph(results, [&](const mx::array& node) {
       if (!node.has_primitive()) {
         return;
       }
       const std::string name = node.primitive().name();
       for (const mx::array& input : node.inputs()) {
-        if (input.dtype() == mx::float32 && !kFloat32Inside.contains(name)) {
+        if (input.dtype() == mx::float32 && !allowed.contains(name)) {
           leaks.insert("into " + name);
         }
       }
-      if (node.dtype() == mx::float32 && !kFloat32Inside.contains(name)) {
+      if (node.dtype() == mx::float32 && !allowed.contains(name)) {
         leaks.insert("out of " + name);
       }
     });
@@ -123,7 +135,13 @@ INSTANTIATE_TEST_SUITE_P(
     models,
     ActivationDtype,
     testing::Combine(
-        testing::Values("tiny-qwen2-5-vl", "tiny-qwen2-5-vl-4bit"),
+        testing::Values(
+            "tiny-qwen2-5-vl",
+            "tiny-qwen2-5-vl-4bit",
+            "tiny-qwen2-vl-4bit",
+            "tiny-qwen3-vl-4bit",
+            "tiny-qwen3-vl-moe-4bit"
+        ),
         testing::Values(mx::bfloat16, mx::float16)
     ),
     [](const auto& param) {

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/messages.h"
 #include "engine/prepare.h"
+#include "models/prompt_chunk.h"
 #include "tests/support/graph.h"
 #include "tests/support/reference.h"
 #include "tests/support/source_dir.h"
@@ -50,7 +51,7 @@ class GenerateTest : public testing::Test {
 
   /// Logits of all prompt positions when the prompt runs in chunks of `size` tokens.
   mx::array chunked_logits(const Prompt& prompt, int size) const {
-    std::vector<mx::array> features;
+    std::vector<nn::Features> features;
     for (const MediaSpan& span : prompt.media) {
       features.push_back(engine_.model().encode(span.patches));
     }
@@ -67,7 +68,7 @@ class GenerateTest : public testing::Test {
 
   /// Operations of one decode step behind a prompt.
   std::multiset<std::string> decode_operations(const Prompt& prompt) const {
-    std::vector<mx::array> features;
+    std::vector<nn::Features> features;
     for (const MediaSpan& span : prompt.media) {
       features.push_back(engine_.model().encode(span.patches));
     }
@@ -75,7 +76,7 @@ class GenerateTest : public testing::Test {
     engine_.model().forward(prompt_chunk(prompt, features, 0, prompt.tokens()), cache);
     mx::eval(cache.arrays());
     const int32_t id = 5;
-    const Chunk next{.ids = {&id, 1}, .offset = cache.length() + prompt.positions.delta};
+    const nn::Chunk next = next_chunk(prompt, cache.length(), id);
     return operations({engine_.model().logits(engine_.model().forward(next, cache))});
   }
 

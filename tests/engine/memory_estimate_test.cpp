@@ -29,7 +29,10 @@ TEST(MemoryEstimate, weights_are_what_loading_takes) {
     const size_t before = mx::get_active_memory();
     Checkpoint checkpoint(model.frontend.config);
     const Engine engine(
-        model.frontend, checkpoint, ops::make_reference_ops(mx::float32, true), LoadEvents{}
+        model.frontend,
+        checkpoint,
+        ops::make_reference_ops(mx::float32, ops::Arithmetic::float32),
+        LoadEvents{}
     );
     const auto taken = static_cast<double>(mx::get_active_memory() - before);
     EXPECT_NEAR(taken / static_cast<double>(estimate.weights), 1.0, 0.03) << name;

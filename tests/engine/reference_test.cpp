@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/messages.h"
 #include "engine/prepare.h"
+#include "models/prompt_chunk.h"
 #include "tests/support/reference.h"
 #include "tests/support/tolerance.h"
 
@@ -59,9 +60,22 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
   }
 
   /// Logits of the rows of one chunk, [rows, vocab_size].
-  mx::array run(const Chunk& chunk, nn::KVCache& cache) const {
+  mx::array run(const nn::Chunk& chunk, nn::KVCache& cache) const {
     const mx::array logits = engine_->model().logits(engine_->model().forward(chunk, cache));
     return mx::astype(logits, mx::float32);
+  }
+
+  /// Rows of all media, one medium behind the other, against a stored tensor.
+  void expect_close(
+      const std::string& name, const std::function<mx::array(const nn::Features&)>& rows_of
+  ) {
+    std::vector<mx::array> rows;
+    for (const nn::Features& of_medium : features_) {
+      rows.push_back(rows_of(of_medium));
+    }
+    const Difference found = difference(to_floats(mx::concatenate(rows, 0)), tensors_.floats(name));
+    RecordProperty(name, std::to_string(found.relative()));
+    EXPECT_LE(found.relative(), kReferenceFloat32.features) << name;
   }
 
   SafetensorsFile tensors_;
@@ -69,7 +83,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
   Frontend frontend_;
   Prompt prompt_;
   std::unique_ptr<Engine> engine_;
-  std::vector<mx::array> features_;
+  std::vector<nn::Features> features_;
 };
 
 TEST_P(ReferenceTest, prompt_is_equal) {
@@ -93,10 +107,13 @@ TEST_P(ReferenceTest, features_are_close) {
     return;
   }
   load_model();
-  const Difference found =
-      difference(to_floats(mx::concatenate(features_, 0)), tensors_.floats("features"));
-  RecordProperty("relative", std::to_string(found.relative()));
-  EXPECT_LE(found.relative(), kReferenceFloat32.features);
+  expect_close("features", [](const nn::Features& of_medium) { return of_medium.rows; });
+  for (size_t i = 0; i < features_.front().deepstack.size(); ++i) {
+    const std::string name = fmt::format("deepstack_{}", i);
+    if (tensors_.has(name)) {
+      expect_close(name, [i](const nn::Features& of_medium) { return of_medium.deepstack[i]; });
+    }
+  }
 }
 
 TEST_P(ReferenceTest, logits_are_close_at_every_prompt_position) {
@@ -127,8 +144,7 @@ TEST_P(ReferenceTest, decided_steps_of_the_answer_agree) {
     if (gap[step] >= kDecidedGap) {
       ASSERT_EQ(best, answer[step]) << "at step " << step;
     }
-    const Chunk next{.ids = {&answer[step], 1}, .offset = cache.length() + prompt_.positions.delta};
-    logits = run(next, cache);
+    logits = run(next_chunk(prompt_, cache.length(), answer[step]), cache);
   }
 }
 

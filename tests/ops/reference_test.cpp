@@ -75,21 +75,22 @@ class ReferenceAttention : public testing::TestWithParam<std::pair<int, int>> {}
 
 TEST_P(ReferenceAttention, equals_its_definition) {
   const auto [cached, rows] = GetParam();
-  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
   const mx::array q = mx::random::normal({cached + rows, 32});
   const mx::array k = mx::random::normal({cached + rows, 16});
   const mx::array v = mx::random::normal({cached + rows, 16});
   const auto part = [](const mx::array& x, int first, int end) {
     return mx::slice(x, {first, 0}, {end, x.shape(1)});
   };
-  KVBuffer cache{mx::zeros({1, 2, 64, 8}), mx::zeros({1, 2, 64, 8})};
+  KVBuffer cache{{mx::zeros({1, 2, 64, 8})}, {mx::zeros({1, 2, 64, 8})}, {mx::float32}};
   if (cached > 0) {
     const Qkv before{part(q, 0, cached), part(k, 0, cached), part(v, 0, cached)};
-    cache = ops->attention(before, kShape, no_rotation(cached), cache, 0).cache;
+    cache = ops->attention(before, kShape, std::nullopt, no_rotation(cached), cache, 0).cache;
   }
   const int end = cached + rows;
   const Qkv now{part(q, cached, end), part(k, cached, end), part(v, cached, end)};
-  const AttentionResult result = ops->attention(now, kShape, no_rotation(rows), cache, cached);
+  const AttentionResult result =
+      ops->attention(now, kShape, std::nullopt, no_rotation(rows), cache, cached);
   const std::vector<float> found = to_floats(result.output);
   const std::vector<double> expected = naive_attention(
       to_floats(part(q, cached, end)), to_floats(k), to_floats(v), kShape, rows, cached
@@ -109,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
 );
 
 TEST(ReferenceOps, segments_see_nothing_of_each_other) {
-  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
   const mx::array qkv = mx::random::normal({10, 3 * 16});
   const RopeTables rope{mx::ones({10, 4}), mx::zeros({10, 4})};
   const std::vector<int> borders = {0, 3, 6, 10};
@@ -128,7 +129,7 @@ TEST(ReferenceOps, segments_see_nothing_of_each_other) {
 }
 
 TEST(ReferenceOps, equal_segments_share_one_attention) {
-  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
   const mx::array qkv = mx::random::normal({10, 3 * 16});
   const RopeTables rope{mx::ones({10, 4}), mx::zeros({10, 4})};
   const auto softmaxes = [&](const std::vector<int>& borders) {
@@ -141,11 +142,13 @@ TEST(ReferenceOps, equal_segments_share_one_attention) {
 TEST(ReferenceOps, one_query_row_has_no_mask) {
   EXPECT_EQ(mask_for(1), Mask::none);
   EXPECT_EQ(mask_for(2), Mask::causal);
-  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
-  const KVBuffer cache{mx::zeros({1, 2, 64, 8}), mx::zeros({1, 2, 64, 8})};
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
+  const KVBuffer cache{{mx::zeros({1, 2, 64, 8})}, {mx::zeros({1, 2, 64, 8})}, {mx::float32}};
   const auto graph = [&](int rows) {
     const Qkv qkv{mx::zeros({rows, 32}), mx::zeros({rows, 16}), mx::zeros({rows, 16})};
-    return test::operations({ops->attention(qkv, kShape, no_rotation(rows), cache, 20).output});
+    return test::operations(
+        {ops->attention(qkv, kShape, std::nullopt, no_rotation(rows), cache, 20).output}
+    );
   };
   EXPECT_EQ(graph(1).count("Select"), 0U);
   EXPECT_GT(graph(2).count("Select"), 0U);
@@ -165,8 +168,8 @@ TEST_P(ReferencePacking, widens_exactly) {
   const mx::array expected =
       mx::dequantize(packed.weight, *packed.scales, packed.offsets, group_size, bits);
   const mx::array x = mx::random::normal({3, 256});
-  for (const bool dequantize : {true, false}) {
-    const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, dequantize);
+  for (const Arithmetic arithmetic : {Arithmetic::native, Arithmetic::float32}) {
+    const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, arithmetic);
     const PackedMatrixPtr handle = ops->pack(packed);
     const mx::array product = mx::matmul(x, mx::transpose(expected));
     EXPECT_LT(largest_difference(ops->linear(x, *handle), product), 1e-4F);
@@ -193,27 +196,129 @@ INSTANTIATE_TEST_SUITE_P(
 );
 
 TEST(ReferenceOps, keeps_the_activation_dtype) {
-  for (const mx::Dtype dtype : {mx::float32, mx::bfloat16, mx::float16}) {
-    const std::unique_ptr<const Ops> ops = make_reference_ops(dtype, false);
+  for (const auto& [dtype, arithmetic] : std::vector<std::pair<mx::Dtype, Arithmetic>>{
+           {mx::float32, Arithmetic::native},
+           {mx::bfloat16, Arithmetic::native},
+           {mx::float16, Arithmetic::native},
+           {mx::bfloat16, Arithmetic::float32},
+           {mx::float16, Arithmetic::float32}
+       }) {
+    const std::unique_ptr<const Ops> ops = make_reference_ops(dtype, arithmetic);
     const mx::array x = mx::zeros({2, 64}, dtype);
     const RmsNorm norm{ops->pack_vector(mx::ones({64})), 1e-6F};
     const PackedMatrixPtr w = ops->pack({mx::zeros({64, 64})});
     EXPECT_EQ(ops->linear_residual(x, *w, x).dtype(), dtype);
-    EXPECT_EQ(ops->linear_gelu(x, *w).dtype(), dtype);
+    EXPECT_EQ(ops->linear_gelu(x, *w, Gelu::quick).dtype(), dtype);
     EXPECT_EQ(ops->norm_swiglu(x, norm, *w, *w).dtype(), dtype);
     EXPECT_EQ(ops->norm_linears(x, norm, {&w, 1})[0].dtype(), dtype);
     EXPECT_EQ(scalar(0.5F, dtype).dtype(), dtype);
   }
 }
 
-TEST(ReferenceOps, gelu_is_the_error_function) {
-  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, true);
+TEST(ReferenceOps, each_gelu_is_its_own) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
   const PackedMatrixPtr identity = ops->pack({mx::eye(3)});
+  const mx::array x({-1.0F, 0.5F, 3.0F}, {1, 3});
+  const std::vector<std::pair<Gelu, std::vector<double>>> table = {
+      {Gelu::erf, {-0.15865525, 0.34573123, 2.99595031}},
+      {Gelu::tanh, {-0.15880801, 0.34571401, 2.99636261}},
+      {Gelu::quick, {-0.15420423, 0.35038844, 2.98192869}},
+  };
+  for (const auto& [gelu, expected] : table) {
+    const std::vector<float> y = to_floats(ops->linear_gelu(x, *identity, gelu));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(y[i], expected[i], 1e-6) << static_cast<int>(gelu) << " " << i;
+    }
+  }
+}
+
+TEST(ReferenceOps, layer_norm_takes_mean_and_variance) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
+  const LayerNorm norm{mx::full({4}, 2.0F), mx::full({4}, 1.0F), 0.0F};
   const std::vector<float> y =
-      to_floats(ops->linear_gelu(mx::array({-1.0F, 0.5F, 3.0F}, {1, 3}), *identity));
-  EXPECT_NEAR(y[0], -0.15865525, 1e-6);
-  EXPECT_NEAR(y[1], 0.34573123, 1e-6);
-  EXPECT_NEAR(y[2], 2.99595031, 1e-6);
+      to_floats(ops->norm(mx::array({1.0F, 2.0F, 3.0F, 4.0F}, {1, 4}), norm));
+  const double step = 1 / std::sqrt(1.25);
+  for (size_t i = 0; i < y.size(); ++i) {
+    EXPECT_NEAR(y[i], 1 + 2 * step * (static_cast<double>(i) - 1.5), 1e-5);
+  }
+}
+
+TEST(ReferenceOps, head_norms_run_over_each_head_before_rope) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
+  const mx::array q = mx::random::normal({3, 32});
+  const mx::array k = mx::random::normal({3, 16});
+  const mx::array v = mx::random::normal({3, 16});
+  const HeadNorms norms{{mx::random::normal({8}), 1e-6F}, {mx::random::normal({8}), 1e-6F}};
+  const auto normed = [](const mx::array& x, const RmsNorm& norm) {
+    return mx::reshape(
+        mx::fast::rms_norm(mx::reshape(x, {3, -1, 8}), norm.weight, norm.eps), x.shape()
+    );
+  };
+  const KVBuffer cache{{mx::zeros({1, 2, 64, 8})}, {mx::zeros({1, 2, 64, 8})}, {mx::float32}};
+  const RopePlan rope{mx::full({4}, 2.0F), 3, std::nullopt};
+  const auto attend = [&](const Qkv& qkv, const std::optional<HeadNorms>& with) {
+    return ops->attention(qkv, kShape, with, rope, cache, 0).output;
+  };
+  const mx::array expected =
+      attend({normed(q, norms.q_norm), normed(k, norms.k_norm), v}, std::nullopt);
+  EXPECT_LT(largest_difference(attend({q, k, v}, norms), expected), 1e-5F);
+  EXPECT_GT(largest_difference(attend({q, k, v}, std::nullopt), expected), 1e-2F);
+}
+
+TEST(ReferenceOps, an_eight_bit_cache_is_close_to_a_plain_one) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
+  const HeadShape shape{2, 2, 64};
+  const KVFormat format = KVFormat::eight_bits(mx::float32, 64);
+  EXPECT_EQ(format.group_size, 64);
+  const auto rows = [&] {
+    return KVRows{
+        mx::zeros({1, 2, 32, 16}, mx::uint32), mx::zeros({1, 2, 32, 1}), mx::zeros({1, 2, 32, 1})
+    };
+  };
+  const KVBuffer packed{rows(), rows(), format};
+  const KVBuffer plain{{mx::zeros({1, 2, 32, 64})}, {mx::zeros({1, 2, 32, 64})}, {mx::float32}};
+  const Qkv qkv{
+      mx::random::normal({9, 128}), mx::random::normal({9, 128}), mx::random::normal({9, 128})
+  };
+  const RopePlan rope{mx::full({32}, 2.0F), 0, std::nullopt};
+  const mx::array expected = ops->attention(qkv, shape, std::nullopt, rope, plain, 0).output;
+  const mx::array found = ops->attention(qkv, shape, std::nullopt, rope, packed, 0).output;
+  EXPECT_LT(largest_difference(found, expected), 0.05F);
+  EXPECT_GT(largest_difference(found, expected), 0.0F);
+  EXPECT_THROW(KVFormat::eight_bits(mx::float32, 80), Error);
+}
+
+/// One row at a time, expert by expert, in float64.
+TEST(ReferenceOps, experts_are_chosen_by_softmax_and_weighted) {
+  constexpr int kExperts = 4;
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
+  const mx::array x = mx::random::normal({5, 8});
+  const RmsNorm norm{mx::ones({8}), 1e-6F};
+  const mx::array router = mx::random::normal({kExperts, 8});
+  const mx::array gate = mx::random::normal({kExperts, 6, 8});
+  const mx::array up = mx::random::normal({kExperts, 6, 8});
+  const mx::array down = mx::random::normal({kExperts, 8, 6});
+  for (const bool renormalized : {true, false}) {
+    const Experts experts{
+        ops->pack({router}), ops->pack({gate}), ops->pack({up}), ops->pack({down}), 2, renormalized
+    };
+    const mx::array y = mx::fast::rms_norm(x, norm.weight, norm.eps);
+    mx::array expected = x;
+    const mx::array p = mx::softmax(mx::matmul(y, mx::transpose(router)), -1);
+    const mx::array second = mx::take(mx::sort(p, -1), mx::array({kExperts - 2}), -1);
+    mx::array share = mx::where(mx::greater_equal(p, second), p, mx::zeros_like(p));
+    if (renormalized) {
+      share = mx::divide(share, mx::sum(share, -1, true));
+    }
+    for (int e = 0; e < kExperts; ++e) {
+      const mx::array g = mx::matmul(y, mx::transpose(mx::take(gate, e, 0)));
+      const mx::array u = mx::matmul(y, mx::transpose(mx::take(up, e, 0)));
+      const mx::array h = mx::multiply(mx::multiply(g, mx::sigmoid(g)), u);
+      const mx::array out = mx::matmul(h, mx::transpose(mx::take(down, e, 0)));
+      expected = mx::add(expected, mx::multiply(mx::take(share, mx::array({e}), -1), out));
+    }
+    EXPECT_LT(largest_difference(ops->experts_residual(x, norm, experts), expected), 1e-3F);
+  }
 }
 
 TEST(MakeOps, refuses_operations_that_are_not_built_in) {

@@ -24,7 +24,7 @@ struct Packed {
   Packing check(
       int64_t rows, int64_t columns, const std::optional<QuantizationConfig>& stated
   ) const {
-    return check_packing({weight, scales, biases}, rows, columns, stated, "file");
+    return check_packing({weight, scales, biases}, {}, rows, columns, stated, "file");
   }
 
   std::string refusal(

@@ -1,0 +1,29 @@
+#include "models/config_keys.h"
+
+#include "base/error.h"
+
+namespace whimbrel {
+
+int get_size(const Json& object, std::string_view key, const JsonSource& source) {
+  return static_cast<int>(get_int(object, key, source));
+}
+
+void require_activation(const Json& object, std::string_view expected, const JsonSource& source) {
+  if (has_value(object, "hidden_act") && get_string(object, "hidden_act", source) != expected) {
+    throw Error(
+        Fault::model,
+        source.where,
+        "got hidden_act \"{}\", expected \"{}\" for this family",
+        get_string(object, "hidden_act", source),
+        expected
+    );
+  }
+}
+
+void require_positive(double value, std::string_view key, const JsonSource& source) {
+  if (value <= 0) {
+    throw Error(Fault::model, source.where, "got {} {}, expected a number over 0", key, value);
+  }
+}
+
+}  // namespace whimbrel

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "models/prompt.h"
+#include "nn/chunk.h"
+
+namespace whimbrel {
+
+/// Tokens [first, end) of a prompt. `features` holds the tower's output of each of its media; a
+/// chunk that cuts a picture takes the rows that lie inside it.
+nn::Chunk prompt_chunk(
+    const Prompt& prompt, std::span<const nn::Features> features, int first, int end
+);
+
+/// One token behind `cached` tokens of a sequence that began with `prompt`: the decode step.
+nn::Chunk next_chunk(const Prompt& prompt, int cached, const int32_t& id);
+
+}  // namespace whimbrel

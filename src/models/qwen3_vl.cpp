@@ -1,0 +1,44 @@
+// Qwen3-VL (arXiv 2511.21631; HF modeling_qwen3_vl). Odd about it: axes of the multimodal rope take
+// turns, frames of a video stand behind their time in words, and inner blocks of the tower add to
+// the first decoder layers.
+
+#include "models/deepstack_config.h"
+#include "models/vision_family.h"
+
+namespace whimbrel {
+
+namespace {
+
+nn::DecoderConfig decoder_config(const ModelConfig& config) {
+  nn::DecoderConfig decoder = read_text_config(config);
+  decoder.attention.head_norms = true;
+  require_interleaved(config, true);
+  decoder.rope_axes = nn::interleaved_axes(read_mrope_section(config, {24, 20, 20}));
+  return decoder;
+}
+
+ModelShape shape(const ModelConfig& config) {
+  return model_shape(decoder_config(config), read_deepstack_config(config).vision);
+}
+
+std::optional<MediaRules> media_rules(const ModelConfig& config) {
+  MediaRules rules = read_media_rules(config, read_deepstack_config(config).vision);
+  rules.image_bounds = {.min_pixels = 65536, .max_pixels = 16777216};
+  rules.video_timing = VideoTiming::timestamped;
+  return rules;
+}
+
+Model load(const ModelConfig& config, const nn::WeightLoader& loader) {
+  return load_vision_model(config, decoder_config(config), loader, [&] {
+    return nn::DeepstackTower(loader, read_deepstack_config(config));
+  });
+}
+
+}  // namespace
+
+extern const Family qwen3_vl;
+const Family qwen3_vl = {
+    .model_type = "qwen3_vl", .shape = shape, .media_rules = media_rules, .load = load
+};
+
+}  // namespace whimbrel

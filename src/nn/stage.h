@@ -1,0 +1,39 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <mlx/array.h>
+
+#include <functional>
+#include <string_view>
+
+namespace whimbrel::nn {
+
+/// Hears what each stage of a model puts out, by the canonical path of its module
+/// (`visual.blocks.3`, `model.layers.0`). Empty in ordinary use, where it costs nothing.
+using StageListener = std::function<void(std::string_view stage, const mlx::core::array& output)>;
+
+/// Tells a listener, where there is one.
+class StageReporter {
+ public:
+  explicit StageReporter(const StageListener& listener) : listener_(listener) {}
+
+  void operator()(std::string_view stage, const mlx::core::array& output) const {
+    if (listener_) {
+      listener_(stage, output);
+    }
+  }
+
+  /// `pattern` has a place for the index of the block or layer.
+  void operator()(
+      fmt::format_string<int&> pattern, int index, const mlx::core::array& output
+  ) const {
+    if (listener_) {
+      listener_(fmt::format(pattern, index), output);
+    }
+  }
+
+ private:
+  const StageListener& listener_;
+};
+
+}  // namespace whimbrel::nn
