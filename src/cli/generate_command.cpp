@@ -51,6 +51,9 @@ struct GenerateFlags {
   std::optional<uint64_t> seed;
   std::vector<std::string> stops;
   std::optional<int> context;
+  int prefill_chunk = GenerateOptions{}.prefill_chunk;
+  KVLimit kv_limit;
+  int kv_bits = 0;
   std::optional<int> threads;
   std::string chat_template;
   std::string chat_template_kwargs;
@@ -123,6 +126,21 @@ void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
 void add_run_options(CLI::App& command, GenerateFlags& flags) {
   command.add_option("--ctx", flags.context, "Context in tokens (default: the model's)")
       ->check(positive());
+  command.add_option("--prefill-chunk", flags.prefill_chunk, "Prompt tokens a step (default: 512)")
+      ->check(positive());
+  CLI::Option* size = command
+                          .add_option(
+                              "--max-kv-size",
+                              flags.kv_limit.max_rows,
+                              "Tokens that the cache holds; older ones are dropped (default: all)"
+                          )
+                          ->check(positive());
+  command
+      .add_option("--keep", flags.kv_limit.keep, "First tokens that are never dropped (default: 4)")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(size);
+  command.add_option("--kv-bits", flags.kv_bits, "Hold keys and values in 8 bits")
+      ->check(CLI::IsMember({8}));
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
       ->check(positive());
   command.add_flag("--json", flags.json, "One line of JSON instead of streamed text");
@@ -251,6 +269,9 @@ GenerateOptions generate_options(
           std::min(flags.max_tokens.value_or(kDefaultMaxTokens), context - prompt.tokens()),
       .stop_ids = frontend.stop_ids,
       .stops = flags.stops,
+      .prefill_chunk = flags.prefill_chunk,
+      .kv_limit = flags.kv_limit,
+      .kv_bits = flags.kv_bits,
   };
 }
 
@@ -325,6 +346,24 @@ void say_done(const Generation& generation, const RunTimings& timings) {
   );
 }
 
+/// What a bounded cache made the model forget, with the media among it.
+void say_dropped(const Prompt& prompt, const DroppedTokens& dropped) {
+  std::string media;
+  for (const MediaSpan& span : prompt.media) {
+    if (span.first >= dropped.first && span.first < dropped.end) {
+      media += fmt::format("{}{}", media.empty() ? ", among them " : ", ", span.source);
+    }
+  }
+  write_stderr(
+      fmt::format(
+          "warning: the cache was full: {} tokens from token {} on were dropped{}\n",
+          dropped.end - dropped.first,
+          dropped.first,
+          media
+      )
+  );
+}
+
 void print_answer(
     const GenerateFlags& flags,
     const Prompt& prompt,
@@ -336,6 +375,9 @@ void print_answer(
     write_stdout(json_line(answer_json(prompt, generation, timings, ops)));
   } else if (stdout_is_terminal()) {
     write_stdout("\n");
+  }
+  if (generation.dropped) {
+    say_dropped(prompt, *generation.dropped);
   }
   if (flags.verbose) {
     say_done(generation, timings);
@@ -360,9 +402,9 @@ void run_generate(const GenerateFlags& flags) {
   std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), checkpoint.summary());
   const std::string ops_name(ops->name());
   if (!flags.force) {
-    require_memory(estimate_memory(
-        frontend, checkpoint.summary(), ops->dtype(), prepared.prompt, options.max_tokens
-    ));
+    require_memory(
+        estimate_memory(frontend, checkpoint.summary(), ops->dtype(), prepared.prompt, options)
+    );
   }
   const Engine engine = load_engine(flags, frontend, checkpoint, std::move(ops));
   load_ms += reading.milliseconds();

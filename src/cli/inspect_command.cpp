@@ -85,7 +85,8 @@ Json sizes_json(const ModelShape& shape) {
 }
 
 Json memory_json(const Frontend& frontend, const CheckpointSummary& summary, const ops::Ops& ops) {
-  const MemoryEstimate estimate = estimate_memory(frontend, summary, ops.dtype(), Prompt{}, 0);
+  const MemoryEstimate estimate =
+      estimate_memory(frontend, summary, ops.dtype(), Prompt{}, GenerateOptions{});
   const uint64_t step = nn::kv_cache_bytes(
       frontend.shape.layers, frontend.shape.heads, {.dtype = ops.dtype()}, nn::KVCache::kStep
   );

@@ -69,7 +69,7 @@ Json answer_json(
   for (const MediaSpan& span : prompt.media) {
     media.push_back(media_json(span));
   }
-  return {
+  Json answer = {
       {"text", generation.text},
       {"finish_reason", generation.finish_reason == FinishReason::stop ? "stop" : "length"},
       {"prompt_tokens", prompt.tokens()},
@@ -80,6 +80,13 @@ Json answer_json(
       {"timings", timings_json(prompt, timings)},
       {"build", build_json(ops)}
   };
+  if (generation.dropped) {
+    answer["dropped"] = {
+        {"first_token", generation.dropped->first},
+        {"tokens", generation.dropped->end - generation.dropped->first}
+    };
+  }
+  return answer;
 }
 
 std::string json_line(const Json& json) {

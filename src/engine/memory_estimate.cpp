@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "generate/generate.h"
 #include "nn/kv_cache.h"
 
 namespace whimbrel {
@@ -23,8 +22,10 @@ uint64_t layer_bytes(
          (rows * (kStreams * hidden + 3 * intermediate) + kScores * heads * rows * columns);
 }
 
-uint64_t decoder_bytes(const ModelShape& shape, const Prompt& prompt) {
-  const int rows = std::min(prompt.tokens(), GenerateOptions{}.prefill_chunk);
+uint64_t decoder_bytes(
+    const ModelShape& shape, const Prompt& prompt, const GenerateOptions& options
+) {
+  const int rows = std::min(prompt.tokens(), options.prefill_chunk);
   return layer_bytes(
       static_cast<uint64_t>(rows),
       static_cast<uint64_t>(prompt.tokens()),
@@ -55,6 +56,16 @@ uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
   return largest;
 }
 
+uint64_t cache_bytes(
+    const ModelShape& shape, mx::Dtype dtype, const Prompt& prompt, const GenerateOptions& options
+) {
+  const int tokens = prompt.tokens() + options.max_tokens;
+  const int limit = options.kv_limit.max_rows;
+  const int rows = limit == 0 ? tokens : std::min(tokens, limit);
+  const ops::KVFormat format = ops::kv_format(options.kv_bits, dtype, shape.heads.head_dim);
+  return nn::kv_cache_bytes(shape.layers, shape.heads, format, rows);
+}
+
 uint64_t weight_bytes(const CheckpointSummary& checkpoint, mx::Dtype dtype) {
   return dtype == mx::float32 ? checkpoint.parameters * sizeof(float) : checkpoint.bytes;
 }
@@ -66,15 +77,13 @@ MemoryEstimate estimate_memory(
     const CheckpointSummary& checkpoint,
     mx::Dtype dtype,
     const Prompt& prompt,
-    int max_tokens
+    const GenerateOptions& options
 ) {
   const ModelShape& shape = frontend.shape;
   return {
       .weights = weight_bytes(checkpoint, dtype),
-      .kv_cache = nn::kv_cache_bytes(
-          shape.layers, shape.heads, {.dtype = dtype}, prompt.tokens() + max_tokens
-      ),
-      .activations = std::max(decoder_bytes(shape, prompt), tower_bytes(shape, prompt)),
+      .kv_cache = cache_bytes(shape, dtype, prompt, options),
+      .activations = std::max(decoder_bytes(shape, prompt, options), tower_bytes(shape, prompt)),
   };
 }
 

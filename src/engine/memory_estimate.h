@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/frontend.h"
+#include "generate/generate.h"
 #include "models/prompt.h"
 #include "ops/ops.h"
 #include "weights/checkpoint.h"
@@ -19,13 +20,14 @@ struct MemoryEstimate {
   uint64_t total() const { return weights + kv_cache + activations; }
 };
 
-/// `dtype` is what activations are held in; float32 means that packed weights are unpacked.
+/// `dtype` is what activations are held in; float32 means that packed weights are unpacked. Of
+/// `options` the length of the answer, the prefill chunk and the form of the cache count.
 MemoryEstimate estimate_memory(
     const Frontend& frontend,
     const CheckpointSummary& checkpoint,
     mx::Dtype dtype,
     const Prompt& prompt,
-    int max_tokens
+    const GenerateOptions& options
 );
 
 /// Throws Error(Fault::memory) with the figures where the estimate is more than what is available.

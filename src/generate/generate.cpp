@@ -28,7 +28,8 @@ class Answer {
         prompt_(prompt),
         options_(options),
         events_(events),
-        cache_(model.make_cache()),
+        cache_(model.make_cache(model.kv_format(options.kv_bits))),
+        window_(options.kv_limit, prompt),
         sampler_(options.sampling, prompt.ids, tokenizer.size()),
         detokenizer_(tokenizer, SpecialTokens::skip),
         stop_text_(options.stops) {}
@@ -41,6 +42,7 @@ class Answer {
     if (stop_text_.stopped()) {
       generation_.finish_reason = FinishReason::stop;
     }
+    generation_.dropped = window_.dropped();
     return std::move(generation_);
   }
 
@@ -61,7 +63,7 @@ class Answer {
     std::vector<float> logits;
     for (int first = 0; first < prompt_.tokens();) {
       require_not_cancelled();
-      const int end = std::min(first + options_.prefill_chunk, prompt_.tokens());
+      const int end = make_room(std::min(first + options_.prefill_chunk, prompt_.tokens()));
       const mx::array hidden = model_.forward(prompt_chunk(prompt_, features_, first, end), cache_);
       if (end == prompt_.tokens()) {
         logits = last_logits(hidden);
@@ -84,8 +86,9 @@ class Answer {
     while (take(id)) {
       require_not_cancelled();
       const Stopwatch step;
-      std::vector<float> next =
-          last_logits(model_.forward(next_chunk(prompt_, cache_.length(), id), cache_));
+      make_room(cache_.tokens() + 1);
+      const nn::Chunk chunk = next_chunk(prompt_, cache_.tokens(), id);
+      std::vector<float> next = last_logits(model_.forward(chunk, cache_));
       id = sampler_.draw(next);
       generation_.timings.per_token.push_back(step.milliseconds());
     }
@@ -104,6 +107,15 @@ class Answer {
       return false;
     }
     return static_cast<int>(generation_.ids.size()) < options_.max_tokens;
+  }
+
+  /// Makes room for the tokens up to `wanted`; returns up to which there is some.
+  int make_room(int wanted) {
+    const KVWindow::Step step = window_.make_room(cache_.tokens(), wanted);
+    if (step.drop) {
+      cache_.drop(window_.keep(), step.drop->end - step.drop->first);
+    }
+    return step.end;
   }
 
   std::vector<float> last_logits(const mx::array& hidden) const {
@@ -136,6 +148,7 @@ class Answer {
   const GenerateEvents& events_;
   std::vector<nn::Features> features_;
   nn::KVCache cache_;
+  KVWindow window_;
   Sampler sampler_;
   StreamingDetokenizer detokenizer_;
   StopText stop_text_;

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "generate/kv_window.h"
 #include "generate/sampler.h"
 #include "models/family.h"
 #include "models/prompt.h"
@@ -19,6 +21,8 @@ struct GenerateOptions {
   std::vector<int32_t> stop_ids = {};   // tokens that end an answer
   std::vector<std::string> stops = {};  // texts that end an answer
   int prefill_chunk = 512;              // prompt tokens a forward
+  KVLimit kv_limit = {};
+  int kv_bits = 0;  // 8: keys and values in 8 bits; 0: in the activation dtype
 };
 
 /// What a caller may listen to while an answer is made. All may be empty.
@@ -43,6 +47,7 @@ struct Generation {
   std::string text;
   std::vector<int32_t> ids;  // without the end token
   FinishReason finish_reason = FinishReason::length;
+  std::optional<DroppedTokens> dropped;  // what a bounded cache no longer held at the end
   GenerateTimings timings;
 };
 

@@ -25,6 +25,10 @@ class Model {
   nn::KVCache make_cache() const;
   nn::KVCache make_cache(const ops::KVFormat& format) const;
 
+  /// How a cache holds keys and values at 8 bits, or plainly at 0. Throws Error(Fault::usage) on
+  /// other numbers and where heads don't fit.
+  ops::KVFormat kv_format(int bits) const;
+
   /// The vision tower on one picture or video. A model without tower is never asked: its prompts
   /// hold no media (std::logic_error).
   nn::Features encode(const Patches& patches, const nn::StageListener& on_stage = {}) const;

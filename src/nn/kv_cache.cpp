@@ -2,6 +2,8 @@
 
 #include <mlx/mlx.h>
 
+#include <stdexcept>
+
 namespace whimbrel::nn {
 
 namespace mx = mlx::core;
@@ -42,6 +44,26 @@ ops::KVRows grow(const ops::KVRows& rows, int capacity) {
   return grown;
 }
 
+/// Rows [0, first) and [first + count, length), with room for as many rows as before.
+mx::array without(const mx::array& buffer, int first, int count, int length) {
+  const mx::Shape start = {0, 0, first + count, 0};
+  mx::Shape stop = buffer.shape();
+  stop[2] = length;
+  const mx::array behind = mx::slice(buffer, start, stop);
+  const mx::Shape to = {0, 0, first, 0};
+  stop[2] = length - count;
+  return mx::slice_update(buffer, behind, to, stop);
+}
+
+ops::KVRows without(const ops::KVRows& rows, int first, int count, int length) {
+  ops::KVRows kept{without(rows.data, first, count, length)};
+  if (rows.scales) {
+    kept.scales = without(*rows.scales, first, count, length);
+    kept.offsets = without(*rows.offsets, first, count, length);
+  }
+  return kept;
+}
+
 void append_arrays(std::vector<mx::array>& arrays, const ops::KVRows& rows) {
   arrays.push_back(rows.data);
   if (rows.scales) {
@@ -65,6 +87,30 @@ uint64_t head_bytes(const ops::HeadShape& shape, const ops::KVFormat& format) {
 KVCache::KVCache(int layers, const ops::HeadShape& shape, const ops::KVFormat& format) {
   for (int i = 0; i < layers; ++i) {
     layers_.push_back({{empty_rows(shape, format), empty_rows(shape, format), format}});
+  }
+}
+
+KVCache::KVCache(std::vector<LayerCache> layers, int dropped)
+    : layers_(std::move(layers)), dropped_(dropped) {}
+
+void KVCache::drop(int first, int count) {
+  if (first < 0 || count < 0 || first + count > length()) {
+    throw std::logic_error("[KVCache] got rows to drop that are not there");
+  }
+  for (LayerCache& layer : layers_) {
+    layer.buffer.keys = without(layer.buffer.keys, first, count, layer.length);
+    layer.buffer.values = without(layer.buffer.values, first, count, layer.length);
+    layer.length -= count;
+  }
+  dropped_ += count;
+}
+
+void KVCache::truncate(int length) {
+  if (dropped_ != 0 || length < 0 || length > this->length()) {
+    throw std::logic_error("[KVCache] got a length to go back to that it never had");
+  }
+  for (LayerCache& layer : layers_) {
+    layer.length = length;
   }
 }
 

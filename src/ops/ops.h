@@ -48,11 +48,11 @@ struct KVFormat {
   mx::Dtype dtype;     // of the numbers; where bits are given, of scales and offsets
   int bits = 0;        // 0: plain; 8: affine codes
   int group_size = 0;  // of affine codes: numbers of a head that share a scale and an offset
-
-  /// Affine codes of 8 bits in the largest groups that divide head_dim. Throws Error(Fault::usage)
-  /// where none does.
-  static KVFormat eight_bits(mx::Dtype dtype, int head_dim);
 };
+
+/// Plain at 0 bits; at 8, affine codes in the largest groups that divide head_dim. Throws
+/// Error(Fault::usage) on other numbers, and where no group divides.
+KVFormat kv_format(int bits, mx::Dtype dtype, int head_dim);
 
 /// Keys or values of one layer, [1, kv_heads, capacity, head_dim]. Affine codes: uint32
 /// [..., head_dim * bits / 32], scales and offsets [..., head_dim / group_size].

@@ -435,16 +435,20 @@ mx::array scalar(float value, mx::Dtype dtype) {
   return mx::array(value, dtype);
 }
 
-KVFormat KVFormat::eight_bits(mx::Dtype dtype, int head_dim) {
+KVFormat kv_format(int bits, mx::Dtype dtype, int head_dim) {
+  if (bits == 0) {
+    return {.dtype = dtype};
+  }
   for (const int group_size : {128, 64, 32}) {
-    if (head_dim % group_size == 0) {
-      return {dtype, 8, group_size};
+    if (bits == 8 && head_dim % group_size == 0) {
+      return {dtype, bits, group_size};
     }
   }
   throw Error(
       Fault::usage,
       "--kv-bits",
-      "got 8 for heads of {}, expected a head_dim that 32 divides; leave the flag away",
+      "got {} for heads of {}, expected 8 and heads that 32 divides; leave the flag away",
+      bits,
       head_dim
   );
 }

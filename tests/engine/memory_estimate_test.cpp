@@ -25,7 +25,7 @@ TEST(MemoryEstimate, weights_are_what_loading_takes) {
   for (const char* name : {"tiny-qwen2-5-vl", "tiny-qwen2-5-vl-4bit"}) {
     const Loaded model = load(name);
     const MemoryEstimate estimate =
-        estimate_memory(model.frontend, model.summary, mx::float32, Prompt{}, 0);
+        estimate_memory(model.frontend, model.summary, mx::float32, Prompt{}, GenerateOptions{});
     const size_t before = mx::get_active_memory();
     Checkpoint checkpoint(model.frontend.config);
     const Engine engine(
@@ -48,7 +48,9 @@ TEST(MemoryEstimate, both_forms_of_a_model_have_the_same_parameters) {
 TEST(MemoryEstimate, grows_with_the_answer) {
   const Loaded model = load("tiny-qwen2-5-vl-4bit");
   const auto cache = [&model](int max_tokens) {
-    return estimate_memory(model.frontend, model.summary, mx::float32, Prompt{}, max_tokens)
+    return estimate_memory(
+               model.frontend, model.summary, mx::float32, Prompt{}, {.max_tokens = max_tokens}
+    )
         .kv_cache;
   };
   EXPECT_EQ(cache(2048), 8 * cache(256));

@@ -50,9 +50,10 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     return prepare_chat(frontend_, chat_template, input).prompt;
   }
 
-  void load_model() {
+  void load_model() { load_model(choose_ops("reference", Checkpoint(frontend_.config).summary())); }
+
+  void load_model(std::unique_ptr<const ops::Ops> ops) {
     Checkpoint checkpoint(frontend_.config);
-    std::unique_ptr<const ops::Ops> ops = choose_ops("reference", checkpoint.summary());
     engine_ = std::make_unique<Engine>(frontend_, checkpoint, std::move(ops), LoadEvents{});
     for (const MediaSpan& span : prompt_.media) {
       features_.push_back(engine_->model().encode(span.patches));
@@ -76,6 +77,27 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     const Difference found = difference(to_floats(mx::concatenate(rows, 0)), tensors_.floats(name));
     RecordProperty(name, std::to_string(found.relative()));
     EXPECT_LE(found.relative(), kReferenceFloat32.features) << name;
+  }
+
+  /// Decided prompt positions at which another token than the reference's is best.
+  int decided_disagreements() const {
+    nn::KVCache cache = engine_->model().make_cache();
+    const mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
+    mx::array best = mx::astype(mx::argmax(logits, -1), mx::int32);
+    best.eval();
+    const std::vector<int32_t> top_ids = tensors_.ints("top_ids");
+    const std::vector<float> top_logits = tensors_.floats("top_logits");
+    const auto top = static_cast<size_t>(tensors_.shape("top_ids")[1]);
+    int decided = 0;
+    int disagreements = 0;
+    for (size_t i = 0; i < prompt_.ids.size(); ++i) {
+      if (top_logits[i * top] - top_logits[i * top + 1] >= kDecidedGap) {
+        ++decided;
+        disagreements += best.data<int32_t>()[i] == top_ids[i * top] ? 0 : 1;
+      }
+    }
+    EXPECT_EQ(decided, json_.at("decided").get<int>());
+    return disagreements;
   }
 
   SafetensorsFile tensors_;
@@ -130,6 +152,18 @@ TEST_P(ReferenceTest, logits_are_close_at_every_prompt_position) {
   const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
   EXPECT_LE(at_end.relative(), kReferenceFloat32.logits) << "largest " << at_end.largest;
   RecordProperty("relative", std::to_string(std::max(at_top.relative(), at_end.relative())));
+}
+
+TEST_P(ReferenceTest, decided_prompt_positions_agree) {
+  load_model();
+  EXPECT_EQ(decided_disagreements(), 0);
+}
+
+/// Residual stream and what operations put out in bfloat16, sums in float32. The reference itself
+/// counts the positions that its own bfloat16 run decides otherwise: one, of an expert's choice.
+TEST_P(ReferenceTest, decided_prompt_positions_agree_in_bfloat16) {
+  load_model(ops::make_reference_ops(mx::bfloat16, ops::Arithmetic::float32));
+  EXPECT_LE(decided_disagreements(), json_.at("bf16_flips_decided").get<int>());
 }
 
 /// Feeds the reference's answer token by token, so that one near tie doesn't end the comparison.

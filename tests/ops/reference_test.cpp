@@ -268,7 +268,7 @@ TEST(ReferenceOps, head_norms_run_over_each_head_before_rope) {
 TEST(ReferenceOps, an_eight_bit_cache_is_close_to_a_plain_one) {
   const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
   const HeadShape shape{2, 2, 64};
-  const KVFormat format = KVFormat::eight_bits(mx::float32, 64);
+  const KVFormat format = kv_format(8, mx::float32, 64);
   EXPECT_EQ(format.group_size, 64);
   const auto rows = [&] {
     return KVRows{
@@ -285,7 +285,8 @@ TEST(ReferenceOps, an_eight_bit_cache_is_close_to_a_plain_one) {
   const mx::array found = ops->attention(qkv, shape, std::nullopt, rope, packed, 0).output;
   EXPECT_LT(largest_difference(found, expected), 0.05F);
   EXPECT_GT(largest_difference(found, expected), 0.0F);
-  EXPECT_THROW(KVFormat::eight_bits(mx::float32, 80), Error);
+  EXPECT_THROW(kv_format(8, mx::float32, 80), Error);
+  EXPECT_THROW(kv_format(4, mx::float32, 64), Error);
 }
 
 /// One row at a time, expert by expert, in float64.

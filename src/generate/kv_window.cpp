@@ -1,0 +1,92 @@
+#include "generate/kv_window.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace whimbrel {
+
+namespace {
+
+// Rows that are dropped at a time where the window allows it: dropping moves the rows behind.
+constexpr int kDropStep = 256;
+
+int end_of(const MediaSpan& span) {
+  return span.first + span.tokens;
+}
+
+}  // namespace
+
+KVWindow::KVWindow(const KVLimit& limit, const Prompt& prompt) : limit_(limit), prompt_(prompt) {
+  if (limit.max_rows == 0) {
+    return;
+  }
+  keep_ = std::min(limit.keep, prompt.tokens());
+  if (const MediaSpan* cut = span_around(keep_)) {
+    keep_ = cut->first;
+  }
+  begin_ = keep_;
+  if (capacity() < 1) {
+    throw Error(
+        Fault::usage,
+        "--max-kv-size",
+        "got {} with {} kept tokens, expected room for at least one more",
+        limit.max_rows,
+        keep_
+    );
+  }
+  for (const MediaSpan& span : prompt.media) {
+    if (span.tokens > capacity() && end_of(span) > keep_) {
+      throw Error(
+          Fault::input,
+          span.source,
+          "got {} tokens, expected at most the {} that --max-kv-size {} leaves; use a smaller "
+          "picture or a larger cache",
+          span.tokens,
+          capacity(),
+          limit.max_rows
+      );
+    }
+  }
+}
+
+/// The medium that a border before `token` would cut.
+const MediaSpan* KVWindow::span_around(int token) const {
+  const auto found = std::ranges::find_if(prompt_.media, [token](const MediaSpan& span) {
+    return span.first < token && token < end_of(span);
+  });
+  return found == prompt_.media.end() ? nullptr : &*found;
+}
+
+int KVWindow::begin_outside_media(int begin) const {
+  const MediaSpan* cut = span_around(begin);
+  return cut == nullptr ? begin : end_of(*cut);
+}
+
+KVWindow::Step KVWindow::make_room(int next, int wanted) {
+  if (limit_.max_rows == 0) {
+    return {std::nullopt, wanted};
+  }
+  // A picture that has begun to arrive stays until it is whole.
+  const MediaSpan* arriving = span_around(next);
+  const int held = arriving == nullptr ? next : arriving->first;
+  int end = std::min(wanted, std::max(held, keep_) + capacity());
+  if (arriving != nullptr && end > end_of(*arriving)) {
+    end = end_of(*arriving);
+  }
+  if (end - begin_ <= capacity()) {
+    return {std::nullopt, end};
+  }
+  const int needed = end - capacity();
+  const int at_once = std::min({begin_ + kDropStep, begin_ + capacity() / 2, held});
+  const int begin = begin_outside_media(std::max(needed, at_once));
+  const DroppedTokens drop{begin_, begin};
+  begin_ = begin;
+  return {drop, end};
+}
+
+std::optional<DroppedTokens> KVWindow::dropped() const {
+  return begin_ == keep_ ? std::nullopt : std::optional(DroppedTokens{keep_, begin_});
+}
+
+}  // namespace whimbrel
