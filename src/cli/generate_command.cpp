@@ -167,7 +167,7 @@ std::string prompt_text(const GenerateFlags& flags) {
 std::vector<MediaInput> read_pictures(const GenerateFlags& flags) {
   std::vector<MediaInput> media;
   for (const std::string& image : flags.images) {
-    media.push_back(read_media_file(image, image));
+    media.push_back(read_media_file(image, image, MediaKind::image));
   }
   return media;
 }

@@ -48,17 +48,22 @@ TEST_F(PrepareTest, a_picture_takes_as_many_tokens_as_merged_units) {
   const Prompt prompt = chat(Json::array({picture_part(), text_part("What?")}), {picture_});
   ASSERT_EQ(prompt.media.size(), 1U);
   const MediaSpan& span = prompt.media[0];
-  EXPECT_EQ(span.tokens, span.patches.count / 4);
-  EXPECT_EQ(placeholders(prompt), span.tokens);
-  EXPECT_EQ(prompt.ids[static_cast<size_t>(span.first)], frontend_.media->image_token_id);
-  EXPECT_NE(prompt.ids[static_cast<size_t>(span.first) - 1], frontend_.media->image_token_id);
+  EXPECT_EQ(span.tokens(), span.patches.count / 4);
+  EXPECT_EQ(placeholders(prompt), span.tokens());
+  EXPECT_EQ(prompt.ids[static_cast<size_t>(span.first_token())], frontend_.media->image_token_id);
+  EXPECT_NE(
+      prompt.ids[static_cast<size_t>(span.first_token()) - 1], frontend_.media->image_token_id
+  );
   EXPECT_EQ(prompt.positions.axes[0].size(), prompt.ids.size());
 }
 
 TEST_F(PrepareTest, text_and_pictures_keep_their_order) {
   const Json between = Json::array({text_part("first"), picture_part(), text_part("then")});
   const Json in_front = Json::array({picture_part(), text_part("firstthen")});
-  EXPECT_GT(chat(between, {picture_}).media[0].first, chat(in_front, {picture_}).media[0].first);
+  EXPECT_GT(
+      chat(between, {picture_}).media[0].first_token(),
+      chat(in_front, {picture_}).media[0].first_token()
+  );
 }
 
 TEST_F(PrepareTest, a_placeholder_that_a_user_types_stays_text) {
@@ -71,7 +76,7 @@ TEST_F(PrepareTest, a_placeholder_that_a_user_types_stays_text) {
   );
   const Prompt with_picture =
       chat(Json::array({picture_part(), text_part("<|image_pad|>")}), {picture_});
-  EXPECT_EQ(placeholders(with_picture), with_picture.media[0].tokens);
+  EXPECT_EQ(placeholders(with_picture), with_picture.media[0].tokens());
 }
 
 TEST_F(PrepareTest, placeholders_and_pictures_must_match) {
