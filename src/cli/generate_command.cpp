@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/input_files.h"
 #include "cli/interrupt.h"
+#include "cli/media_flags.h"
 #include "cli/model_folder.h"
 #include "cli/ops_choice.h"
 #include "cli/report.h"
@@ -35,7 +36,7 @@ constexpr std::string_view kDefaultPicturePrompt = "Describe this image.";
 /// The flags of `generate`, as typed.
 struct GenerateFlags {
   std::string model;
-  std::vector<std::string> images;
+  MediaFlags media;
   std::optional<std::string> prompt;
   std::optional<std::string> system;
   std::string messages;
@@ -80,12 +81,12 @@ std::string seed_complaint(const std::string& text) {
 
 void add_input_options(CLI::App& command, GenerateFlags& flags) {
   command.add_option("-m,--model", flags.model, "Model folder (default: the bundled tiny model)");
-  command.add_option("--image", flags.images, "Picture file; repeat for several")
-      ->allow_extra_args(false);
+  add_media_options(command, flags.media);
   command.add_option("-p,--prompt", flags.prompt, "What to ask; - reads it from stdin");
   command.add_option("--system", flags.system, "System message");
   command.add_option("--messages", flags.messages, "Conversation as OpenAI messages; - is stdin")
       ->excludes("--image")
+      ->excludes("--video")
       ->excludes("--prompt")
       ->excludes("--system");
   command.add_option("--chat-template", flags.chat_template, "Jinja file instead of the model's");
@@ -169,7 +170,7 @@ std::string prompt_text(const GenerateFlags& flags) {
   if (flags.prompt && *flags.prompt != "-") {
     return *flags.prompt;
   }
-  if (!flags.prompt && !flags.images.empty() && !flags.raw) {
+  if (!flags.prompt && !flags.media.images.empty() && !flags.raw) {
     return std::string(kDefaultPicturePrompt);
   }
   if (!flags.prompt && stdin_is_terminal()) {
@@ -182,31 +183,27 @@ std::string prompt_text(const GenerateFlags& flags) {
   return read_stdin();
 }
 
-std::vector<MediaInput> read_pictures(const GenerateFlags& flags) {
-  std::vector<MediaInput> media;
-  for (const std::string& image : flags.images) {
-    media.push_back(read_media_file(image, image));
-  }
-  return media;
+Json media_part(const MediaInput& input) {
+  return {{"type", input.kind == MediaKind::image ? "image" : "video"}};
 }
 
-/// One user turn: the pictures in the order of the flags, then the text.
-ChatInput single_turn(const GenerateFlags& flags) {
+/// One user turn: pictures and videos in the order of the flags, then the text.
+ChatInput single_turn(const CLI::App& command, const GenerateFlags& flags) {
   ChatInput input;
   if (flags.system) {
     input.chat.messages.push_back({{"role", "system"}, {"content", *flags.system}});
   }
   const std::string text = prompt_text(flags);
+  input.media = read_media_files(command, flags.media);
   Json content = text;
-  if (!flags.images.empty()) {
+  if (!input.media.empty()) {
     content = Json::array();
-    for (size_t i = 0; i < flags.images.size(); ++i) {
-      content.push_back({{"type", "image"}});
+    for (const MediaInput& medium : input.media) {
+      content.push_back(media_part(medium));
     }
     content.push_back({{"type", "text"}, {"text", text}});
   }
   input.chat.messages.push_back({{"role", "user"}, {"content", content}});
-  input.media = read_pictures(flags);
   return input;
 }
 
@@ -233,15 +230,20 @@ ChatTemplate load_template(const GenerateFlags& flags, const Frontend& frontend)
              : ChatTemplate::load_file(flags.chat_template, folder, frontend.tokenizer);
 }
 
-Prepared prepare(const GenerateFlags& flags, const Frontend& frontend) {
+Prepared prepare(const CLI::App& command, const GenerateFlags& flags, const Frontend& frontend) {
+  const MediaOptions& options = flags.media.options;
   if (flags.raw) {
-    return prepare_raw(frontend, prompt_text(flags), read_pictures(flags));
+    const std::string text = prompt_text(flags);
+    const std::vector<MediaInput> media = read_media_files(command, flags.media);
+    require_videos_for_flags(flags.media, media);
+    return prepare_raw(frontend, text, media, options);
   }
   const ChatTemplate chat_template = load_template(flags, frontend);
   ChatInput input =
-      flags.messages.empty() ? single_turn(flags) : read_messages_file(flags.messages);
+      flags.messages.empty() ? single_turn(command, flags) : read_messages_file(flags.messages);
+  require_videos_for_flags(flags.media, input.media);
   input.chat.kwargs = template_kwargs(flags);
-  return prepare_chat(frontend, chat_template, input);
+  return prepare_chat(frontend, chat_template, input, options);
 }
 
 int context_of(const GenerateFlags& flags, const ModelShape& shape) {
@@ -384,7 +386,7 @@ void print_answer(
   }
 }
 
-void run_generate(const GenerateFlags& flags) {
+void run_generate(const CLI::App& command, const GenerateFlags& flags) {
   leave_on_interrupt();
   if (flags.threads) {
     ops::set_threads(*flags.threads);
@@ -393,7 +395,7 @@ void run_generate(const GenerateFlags& flags) {
   const Frontend frontend = load_frontend(find_model_folder(flags.model));
   double load_ms = loading.milliseconds();
 
-  const Prepared prepared = prepare(flags, frontend);
+  const Prepared prepared = prepare(command, flags, frontend);
   const GenerateOptions options = generate_options(flags, frontend, prepared.prompt);
 
   catch_interrupts();
@@ -423,7 +425,8 @@ void run_generate(const GenerateFlags& flags) {
 }  // namespace
 
 void add_generate_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("generate", "Answer a question about pictures or text");
+  CLI::App* command =
+      app.add_subcommand("generate", "Answer a question about pictures, videos or text");
   const auto flags = std::make_shared<GenerateFlags>();
   add_input_options(*command, *flags);
   add_sampling_options(*command, *flags);
@@ -435,7 +438,7 @@ void add_generate_command(CLI::App& app) {
       "  echo \"Name three rivers.\" | whimbrel generate -m DIR --temperature 0\n"
       "  whimbrel generate -m DIR --messages conversation.json --json"
   );
-  command->callback([flags] { run_generate(*flags); });
+  command->callback([command, flags] { run_generate(*command, *flags); });
 }
 
 }  // namespace whimbrel

@@ -13,25 +13,26 @@ namespace {
 constexpr std::string_view kFileScheme = "file://";
 
 /// A path, a `file://` URL or a `data:` URL.
-MediaInput read_media_url(const std::string& url, const fs::path& folder) {
+MediaInput read_media_url(const std::string& url, MediaKind kind, const fs::path& folder) {
   if (url.starts_with("data:")) {
-    return read_data_url(url);
+    return read_data_url(url, kind);
   }
   if (url.starts_with(kFileScheme)) {
-    return read_media_file(folder / url.substr(kFileScheme.size()), url);
+    return read_media_file(folder / url.substr(kFileScheme.size()), url, kind);
   }
   if (url.find("://") != std::string::npos) {
     throw Error(
         Fault::input, url.substr(0, 80), "got a URL to fetch, expected a path, file:// or data:"
     );
   }
-  return read_media_file(folder / url, url);
+  return read_media_file(folder / url, url, kind);
 }
 
 }  // namespace
 
-MediaInput read_media_file(const fs::path& path, const std::string& source) {
-  return {source, read_file(path, Fault::input, ImageLimits{}.max_bytes)};
+MediaInput read_media_file(const fs::path& path, const std::string& source, MediaKind kind) {
+  const uint64_t most = kind == MediaKind::image ? ImageLimits{}.max_bytes : kMaxVideoBytes;
+  return {.source = source, .bytes = read_file(path, Fault::input, most), .kind = kind};
 }
 
 ChatInput read_messages_file(const std::string& file) {
@@ -39,7 +40,9 @@ ChatInput read_messages_file(const std::string& file) {
   const fs::path folder = file == "-" ? fs::path() : fs::path(file).parent_path();
   return read_messages(
       parse_json(text, file == "-" ? "stdin" : file, Fault::input),
-      [&folder](const std::string& url) { return read_media_url(url, folder); }
+      [&folder](const std::string& url, MediaKind kind) {
+        return read_media_url(url, kind, folder);
+      }
   );
 }
 

@@ -7,8 +7,10 @@
 
 namespace whimbrel {
 
-/// The bytes of a picture file, called `source` in answers. Throws Error(Fault::input).
-MediaInput read_media_file(const std::filesystem::path& path, const std::string& source);
+/// The bytes of a picture or video file, called `source` in answers. Throws Error(Fault::input).
+MediaInput read_media_file(
+    const std::filesystem::path& path, const std::string& source, MediaKind kind
+);
 
 /// A conversation from a file, or from stdin for `-`. Paths in it are relative to the file, or to
 /// the working folder. Throws Error(Fault::input).

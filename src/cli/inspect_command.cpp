@@ -28,7 +28,7 @@ struct InspectFlags {
 };
 
 Json picture_json(const std::string& file, const Frontend& frontend) {
-  const MediaInput input = read_media_file(file, file);
+  const MediaInput input = read_media_file(file, file, MediaKind::image);
   const ImageHeader header = read_image_header(input.bytes, file);
   if (!frontend.image_processor) {
     throw Error(

@@ -49,13 +49,13 @@ Json build_json(std::string_view ops) {
 Json media_json(const MediaSpan& span) {
   const Patches& patches = span.patches;
   return {
-      {"kind", "image"},
+      {"kind", span.kind == MediaKind::image ? "image" : "video"},
       {"source", span.source},
       {"size", {patches.original.height, patches.original.width}},
       {"resized", {patches.resized.height, patches.resized.width}},
       {"grid_thw", patches.grid_thw},
-      {"tokens", span.tokens},
-      {"first_token", span.first}
+      {"tokens", span.tokens()},
+      {"first_token", span.first_token()}
   };
 }
 

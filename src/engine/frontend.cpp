@@ -9,12 +9,14 @@ namespace whimbrel {
 
 namespace {
 
-void require_layout(const ImageProcessor& processor, const PatchLayout& layout) {
-  const auto require = [](std::string_view key, int found, int expected) {
+void require_layout(
+    const ImageProcessor& processor, const PatchLayout& layout, std::string_view file
+) {
+  const auto require = [file](std::string_view key, int found, int expected) {
     if (found != expected) {
       throw Error(
           Fault::model,
-          "preprocessor_config.json",
+          file,
           "got {} {}, expected {} as in config.json's vision_config",
           key,
           found,
@@ -53,14 +55,24 @@ Frontend load_frontend(const std::filesystem::path& folder) {
   ModelShape shape = family.shape(config);
   std::optional<MediaRules> media = media_rules(family, config);
   Tokenizer tokenizer = Tokenizer::load(folder);
-  std::optional<ImageProcessor> processor;
+  std::optional<ImageProcessor> images;
+  std::optional<VideoProcessor> videos;
   if (media) {
-    processor = read_image_processor(folder, media->image_bounds);
-    require_layout(*processor, media->layout);
+    images = read_image_processor(folder, media->image_bounds);
+    require_layout(*images, media->layout, "preprocessor_config.json");
+    videos = read_video_processor(folder, media->video);
+    require_layout(videos->pixels, media->layout, "video_preprocessor_config.json");
   }
   std::vector<int32_t> stop_ids = all_stop_ids(config, tokenizer);
   return {
-      std::move(config), &family, shape, media, std::move(tokenizer), processor, std::move(stop_ids)
+      std::move(config),
+      &family,
+      shape,
+      media,
+      std::move(tokenizer),
+      images,
+      videos,
+      std::move(stop_ids)
   };
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "media/image_processor.h"
+#include "media/video_processor.h"
 #include "models/family.h"
 #include "text/tokenizer.h"
 #include "weights/config.h"
@@ -21,6 +22,7 @@ struct Frontend {
   std::optional<MediaRules> media;  // nothing for a text model or a checkpoint without tower
   Tokenizer tokenizer;
   std::optional<ImageProcessor> image_processor;  // exactly where there are media rules
+  std::optional<VideoProcessor> video_processor;  // the same
   std::vector<int32_t> stop_ids;                  // of all files and the tokenizer
 };
 

@@ -35,7 +35,7 @@ uint64_t decoder_bytes(
   );
 }
 
-/// The tower sees one picture at a time; its widest blocks attend over the whole picture.
+/// The tower sees one picture or video at a time; its widest blocks attend over a whole frame.
 uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
   if (!shape.vision) {
     return 0;
@@ -43,10 +43,11 @@ uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
   uint64_t largest = 0;
   for (const MediaSpan& span : prompt.media) {
     const auto patches = static_cast<uint64_t>(span.patches.count);
+    const uint64_t in_frame = patches / static_cast<uint64_t>(span.patches.grid_thw[0]);
     const auto hidden = static_cast<uint64_t>(shape.vision->hidden_size);
     const uint64_t block = layer_bytes(
         patches,
-        patches,
+        in_frame,
         hidden,
         static_cast<uint64_t>(shape.vision->intermediate_size),
         static_cast<uint64_t>(shape.vision->heads)

@@ -2,95 +2,14 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "media/decode.h"
+#include "engine/cut_media.h"
+#include "engine/placeholders.h"
 #include "nn/positions.h"
 
 namespace whimbrel {
 
 namespace {
-
-int merged_tokens(const Patches& patches, const MediaRules& rules) {
-  return static_cast<int>(patches.count) / (rules.layout.merge_size * rules.layout.merge_size);
-}
-
-/// Pictures cut into patches, and the milliseconds that took.
-struct CutPictures {
-  std::vector<Patches> patches;
-  double media_decode = 0;
-  double preprocess = 0;
-};
-
-CutPictures cut_pictures(const ImageProcessor& processor, const std::vector<MediaInput>& media) {
-  CutPictures cut;
-  for (const MediaInput& input : media) {
-    const Stopwatch decoding;
-    const Image image = decode_image(input.bytes, input.source);
-    cut.media_decode += decoding.milliseconds();
-    const Stopwatch preprocessing;
-    cut.patches.push_back(preprocess_image(image, processor, input.source));
-    cut.preprocess += preprocessing.milliseconds();
-  }
-  return cut;
-}
-
-void require_placeholders(
-    const std::vector<int32_t>& ids, const MediaRules& rules, size_t pictures
-) {
-  const auto placeholders = static_cast<size_t>(std::ranges::count(ids, rules.image_token_id));
-  if (placeholders != pictures) {
-    throw Error(
-        Fault::input,
-        "prompt",
-        "got {} picture placeholders for {} pictures, expected one each; a raw prompt has to spell "
-        "them, and a chat template has to write them",
-        placeholders,
-        pictures
-    );
-  }
-  if (std::ranges::count(ids, rules.video_token_id) != 0) {
-    throw Error(Fault::input, "prompt", "got a video placeholder, expected none without a video");
-  }
-}
-
-/// The prompt without positions: each placeholder as often as its picture has tokens.
-Prompt expand_placeholders(
-    const std::vector<int32_t>& ids,
-    const std::vector<MediaInput>& media,
-    std::vector<Patches> patches,
-    const MediaRules& rules
-) {
-  Prompt prompt;
-  for (const int32_t id : ids) {
-    if (id != rules.image_token_id) {
-      prompt.ids.push_back(id);
-      continue;
-    }
-    const size_t index = prompt.media.size();
-    const int tokens = merged_tokens(patches[index], rules);
-    prompt.media.push_back(
-        {media[index].source, prompt.tokens(), tokens, std::move(patches[index])}
-    );
-    prompt.ids.insert(prompt.ids.end(), static_cast<size_t>(tokens), id);
-  }
-  return prompt;
-}
-
-std::vector<nn::VisionBlock> vision_blocks(const Prompt& prompt, const MediaRules& rules) {
-  std::vector<nn::VisionBlock> blocks;
-  for (const MediaSpan& span : prompt.media) {
-    const auto [frames, height, width] = span.patches.grid_thw;
-    const int merge = rules.layout.merge_size;
-    blocks.push_back(
-        {span.first,
-         height / merge,
-         width / merge,
-         std::vector<int32_t>(static_cast<size_t>(frames), 0)}
-    );
-  }
-  return blocks;
-}
 
 /// A model has no row for an id beyond its table, and nothing to say to a prompt without tokens.
 void require_known_ids(const std::vector<int32_t>& ids, int vocab_size) {
@@ -117,8 +36,8 @@ Prepared assemble_text(const std::vector<int32_t>& ids, const std::vector<MediaI
     throw Error(
         Fault::input,
         media.front().source,
-        "got a picture, expected text only: the checkpoint has no vision tower; use a vision "
-        "model, "
+        "got a picture or video, expected text only: the checkpoint has no vision tower; use a "
+        "vision model, "
         "or a conversion that keeps its tower"
     );
   }
@@ -127,17 +46,36 @@ Prepared assemble_text(const std::vector<int32_t>& ids, const std::vector<MediaI
   return {std::move(prompt)};
 }
 
+std::vector<std::vector<double>> video_seconds(const std::vector<CutMedium>& media) {
+  std::vector<std::vector<double>> seconds;
+  for (const CutMedium& medium : media) {
+    if (medium.kind == MediaKind::video) {
+      seconds.push_back(medium.seconds);
+    }
+  }
+  return seconds;
+}
+
 Prepared assemble(
-    const Frontend& frontend, const std::vector<int32_t>& ids, const std::vector<MediaInput>& media
+    const Frontend& frontend,
+    const RenderedPrompt& rendered,
+    const std::vector<MediaInput>& media,
+    const MediaOptions& options
 ) {
+  const Tokenizer& tokenizer = frontend.tokenizer;
+  std::vector<int32_t> ids = tokenizer.encode_prompt(rendered);
   require_known_ids(ids, frontend.shape.vocab_size);
   if (!frontend.media) {
     return assemble_text(ids, media);
   }
-  require_placeholders(ids, *frontend.media, media.size());
-  CutPictures cut = cut_pictures(*frontend.image_processor, media);
-  Prompt prompt = expand_placeholders(ids, media, std::move(cut.patches), *frontend.media);
-  prompt.positions = nn::mrope_positions(prompt.tokens(), vision_blocks(prompt, *frontend.media));
+  const MediaRules& rules = *frontend.media;
+  require_placeholders(ids, media, rules);
+  CutMedia cut = cut_media(frontend, media, options);
+  if (rules.video_timing == VideoTiming::timestamped) {
+    // The times are text: they are tokenised together with what stands in front of them.
+    ids = tokenizer.encode_prompt(with_times(rendered, video_seconds(cut.media), rules, tokenizer));
+  }
+  Prompt prompt = expand_placeholders(ids, std::move(cut.media), rules);
   return {std::move(prompt), cut.media_decode, cut.preprocess};
 }
 
@@ -160,7 +98,9 @@ void require_something_said(const ChatInput& input) {
   });
   if (!said && input.media.empty()) {
     throw Error(
-        Fault::input, "prompt", "got neither text nor a picture, expected something to answer"
+        Fault::input,
+        "prompt",
+        "got neither text nor a picture or video, expected something to answer"
     );
   }
 }
@@ -168,21 +108,26 @@ void require_something_said(const ChatInput& input) {
 }  // namespace
 
 Prepared prepare_chat(
-    const Frontend& frontend, const ChatTemplate& chat_template, const ChatInput& input
+    const Frontend& frontend,
+    const ChatTemplate& chat_template,
+    const ChatInput& input,
+    const MediaOptions& options
 ) {
   require_something_said(input);
-  const RenderedPrompt rendered = chat_template.render(input.chat);
-  return assemble(frontend, frontend.tokenizer.encode_prompt(rendered), input.media);
+  return assemble(frontend, chat_template.render(input.chat), input.media, options);
 }
 
 Prepared prepare_raw(
-    const Frontend& frontend, std::string_view text, const std::vector<MediaInput>& media
+    const Frontend& frontend,
+    std::string_view text,
+    const std::vector<MediaInput>& media,
+    const MediaOptions& options
 ) {
   if (text.empty()) {
     throw Error(Fault::input, "prompt", "got an empty prompt, expected at least one character");
   }
   const RenderedPrompt rendered{.marked = std::string(text)};
-  return assemble(frontend, frontend.tokenizer.encode_prompt(rendered), media);
+  return assemble(frontend, rendered, media, options);
 }
 
 void require_room(const Prompt& prompt, int context) {

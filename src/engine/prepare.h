@@ -5,42 +5,44 @@
 #include <vector>
 
 #include "engine/frontend.h"
+#include "engine/media_input.h"
 #include "models/prompt.h"
 #include "text/chat_template.h"
 
 namespace whimbrel {
 
-/// A picture as it came: its encoded bytes, and what to call it in answers and error texts.
-struct MediaInput {
-  std::string source;
-  std::string bytes;
-};
-
-/// A conversation: `chat.messages` in the template's form, where each {"type":"image"} part stands
-/// for the next of `media`.
+/// A conversation: `chat.messages` in the template's form, where each {"type":"image"} or
+/// {"type":"video"} part stands for the next of `media`.
 struct ChatInput {
   ChatRequest chat;
   std::vector<MediaInput> media;
 };
 
-/// A prompt, and the milliseconds that its pictures took.
+/// A prompt, and the milliseconds that its media took.
 struct Prepared {
   Prompt prompt;
   double media_decode = 0;
   double preprocess = 0;
 };
 
-/// From messages and pictures to a model's input, on the host and without weights. Throws
-/// Error(Fault::input): a picture that can't be read, a conversation that the template refuses, a
-/// placeholder without picture or the reverse, no text and no picture at all.
+/// From messages and media to a model's input, on the host and without weights. Throws
+/// Error(Fault::input): a picture or video that can't be read, a conversation that the template
+/// refuses, a placeholder without picture or video or the reverse, nothing to answer at all; and
+/// Error(Fault::usage) where `options` contradict the checkpoint or the media.
 Prepared prepare_chat(
-    const Frontend& frontend, const ChatTemplate& chat_template, const ChatInput& input
+    const Frontend& frontend,
+    const ChatTemplate& chat_template,
+    const ChatInput& input,
+    const MediaOptions& options = {}
 );
 
 /// The same for a prompt that is already in the model's own format, special tokens spelled out:
-/// `<|image_pad|>` stands for one picture each.
+/// `<|image_pad|>` stands for one picture each, `<|video_pad|>` for one video.
 Prepared prepare_raw(
-    const Frontend& frontend, std::string_view text, const std::vector<MediaInput>& media
+    const Frontend& frontend,
+    std::string_view text,
+    const std::vector<MediaInput>& media,
+    const MediaOptions& options = {}
 );
 
 /// Throws Error(Fault::input) with both numbers where a prompt leaves no room for an answer.

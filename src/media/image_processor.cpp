@@ -1,154 +1,13 @@
 #include "media/image_processor.h"
 
-#include <string>
-
-#include "base/file.h"
-#include "base/json.h"
+#include "media/processor_config.h"
 #include "media/resize.h"
 #include "media/smart_resize.h"
 
 namespace whimbrel {
 
-namespace {
-
-namespace fs = std::filesystem;
-
-constexpr uint64_t kMaxConfigBytes = uint64_t{1} << 20;
-constexpr int kBicubic = 3;  // Pillow's number, which configs use
-
-struct Source {
-  Json config;
-  JsonSource source;
-};
-
-std::optional<Json> read_json(const fs::path& path) {
-  const std::optional<std::string> text = read_file_if_present(path, Fault::model, kMaxConfigBytes);
-  if (!text) {
-    return std::nullopt;
-  }
-  Json json = parse_json(*text, path.string(), Fault::model);
-  if (!json.is_object()) {
-    throw Error(Fault::model, path.string(), "got JSON that is no object, expected an object");
-  }
-  return json;
-}
-
-Source find_config(const fs::path& folder) {
-  const fs::path nested = folder / "processor_config.json";
-  if (const std::optional<Json> json = read_json(nested);
-      json && has_value(*json, "image_processor")) {
-    const JsonSource source{nested.string()};
-    return {get_object_or_empty(*json, "image_processor", source), source};
-  }
-  const fs::path plain = folder / "preprocessor_config.json";
-  if (std::optional<Json> json = read_json(plain)) {
-    return {std::move(*json), {plain.string()}};
-  }
-  throw Error(
-      Fault::model,
-      folder.string(),
-      "got no preprocessor_config.json and no processor_config.json with an image_processor, "
-      "expected one; copy it from the model's repository"
-  );
-}
-
-void refuse_other_steps(const Json& config, const JsonSource& source) {
-  for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize"}) {
-    if (!get_bool_or(config, step, true, source)) {
-      throw Error(
-          source.fault,
-          source.where,
-          "got \"{}\": false, expected true: pictures are always resized, rescaled and normalised",
-          step
-      );
-    }
-  }
-  const int64_t filter = get_int_or(config, "resample", kBicubic, source, 0);
-  if (filter != kBicubic) {
-    throw Error(
-        source.fault,
-        source.where,
-        "got \"resample\": {}, expected {} (bicubic), the only filter there is",
-        filter,
-        kBicubic
-    );
-  }
-}
-
-int get_size(const Json& config, std::string_view key, const JsonSource& source, int64_t max) {
-  return static_cast<int>(get_int(config, key, source, 1, max));
-}
-
-std::array<float, 3> get_channels(
-    const Json& config, std::string_view key, const JsonSource& source
-) {
-  const Json list = has_value(config, key) ? config.at(std::string(key)) : Json();
-  std::array<float, 3> channels{};
-  if (!list.is_array() || list.size() != channels.size()) {
-    throw Error(
-        source.fault, source.where, "got \"{}\": {}, expected three numbers", key, list.dump()
-    );
-  }
-  for (size_t i = 0; i < channels.size(); ++i) {
-    channels[i] = static_cast<float>(get_number(Json{{key, list[i]}}, key, source));
-  }
-  return channels;
-}
-
-// One bound: its own key, then its entry in "size", then the family's value.
-int64_t get_bound(
-    const Json& config,
-    std::string_view key,
-    std::string_view edge,
-    const std::optional<int64_t>& fallback,
-    const JsonSource& source
-) {
-  if (has_value(config, key)) {
-    return get_int(config, key, source);
-  }
-  if (has_value(config, "size")) {
-    return get_int(get_object_or_empty(config, "size", source), edge, source);
-  }
-  if (!fallback) {
-    throw Error(
-        source.fault, source.where, "got neither \"{}\" nor \"size\", expected one of them", key
-    );
-  }
-  return *fallback;
-}
-
-void check_scale(const ImageProcessor& processor, const JsonSource& source) {
-  for (const float deviation : processor.image_std) {
-    if (!(deviation > 0)) {
-      throw Error(
-          source.fault, source.where, "got {} in \"image_std\", expected over 0", deviation
-      );
-    }
-  }
-  if (!(processor.rescale_factor > 0)) {
-    throw Error(
-        source.fault,
-        source.where,
-        "got \"rescale_factor\": {}, expected over 0",
-        processor.rescale_factor
-    );
-  }
-}
-
-void check_bounds(const ImageProcessor& processor, const JsonSource& source) {
-  if (processor.min_pixels > processor.max_pixels) {
-    throw Error(
-        source.fault,
-        source.where,
-        "got min_pixels {} over max_pixels {}, expected it at or below",
-        processor.min_pixels,
-        processor.max_pixels
-    );
-  }
-}
-
 // In float32 and in this order, as torch computes it.
-PixelScale fused_scale(const ImageProcessor& processor) {
+PixelScale pixel_scale(const ImageProcessor& processor) {
   const float levels = static_cast<float>(1.0 / processor.rescale_factor);
   PixelScale scale;
   for (size_t channel = 0; channel < scale.mean.size(); ++channel) {
@@ -158,38 +17,14 @@ PixelScale fused_scale(const ImageProcessor& processor) {
   return scale;
 }
 
-}  // namespace
-
 ImageProcessor read_image_processor(
-    const fs::path& folder, const std::optional<PixelBounds>& fallback
+    const std::filesystem::path& folder, const std::optional<PixelBounds>& fallback
 ) {
-  const Source found = find_config(folder);
-  const Json& config = found.config;
-  const JsonSource& source = found.source;
-  refuse_other_steps(config, source);
-  std::optional<int64_t> fallback_min;
-  std::optional<int64_t> fallback_max;
-  if (fallback) {
-    fallback_min = fallback->min_pixels;
-    fallback_max = fallback->max_pixels;
-  }
-  const ImageProcessor processor{
-      .patch_size = get_size(config, "patch_size", source, 1024),
-      .merge_size = get_size(config, "merge_size", source, 64),
-      .temporal_patch_size = get_size(config, "temporal_patch_size", source, 64),
-      .min_pixels = get_bound(config, "min_pixels", "shortest_edge", fallback_min, source),
-      .max_pixels = get_bound(config, "max_pixels", "longest_edge", fallback_max, source),
-      .image_mean = get_channels(config, "image_mean", source),
-      .image_std = get_channels(config, "image_std", source),
-      .rescale_factor = get_number_or(config, "rescale_factor", 1.0 / 255.0, source),
-  };
-  check_scale(processor, source);
-  check_bounds(processor, source);
-  return processor;
+  return parse_processor(find_image_config(folder), fallback);
 }
 
 Size resized_size(Size size, const ImageProcessor& processor, std::string_view where) {
-  const int factor = processor.patch_size * processor.merge_size;
+  const int factor = processor.layout().factor();
   return smart_resize(size, factor, processor.min_pixels, processor.max_pixels, where);
 }
 
@@ -201,10 +36,7 @@ Patches preprocess_image(
   const std::vector<Image> frames(
       processor.temporal_patch_size, resize_bicubic(image, size.height, size.width)
   );
-  const PatchLayout layout{
-      processor.patch_size, processor.merge_size, processor.temporal_patch_size
-  };
-  Patches patches = patchify(frames, layout, fused_scale(processor));
+  Patches patches = patchify(frames, processor.layout(), pixel_scale(processor));
   patches.original = original;
   return patches;
 }

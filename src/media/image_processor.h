@@ -8,6 +8,7 @@
 
 #include "media/image.h"
 #include "media/patchify.h"
+#include "media/pixel_bounds.h"
 
 namespace whimbrel {
 
@@ -21,12 +22,8 @@ struct ImageProcessor {
   std::array<float, 3> image_mean{};  // of values 0 to 1
   std::array<float, 3> image_std{};
   double rescale_factor = 1.0 / 255.0;
-};
 
-/// Areas in pixels that a family uses where its checkpoint states none.
-struct PixelBounds {
-  int64_t min_pixels = 0;
-  int64_t max_pixels = 0;
+  PatchLayout layout() const { return {patch_size, merge_size, temporal_patch_size}; }
 };
 
 /// Reads the `image_processor` of processor_config.json where there is one, otherwise
@@ -39,11 +36,14 @@ ImageProcessor read_image_processor(
     const std::filesystem::path& folder, const std::optional<PixelBounds>& fallback = std::nullopt
 );
 
+/// Normalisation of levels 0 to 255: mean and std divided by the rescale factor first, as
+/// transformers' fast processor fuses them.
+PixelScale pixel_scale(const ImageProcessor& processor);
+
 /// The size to which a picture of `size` is resized. Throws as smart_resize does.
 Size resized_size(Size size, const ImageProcessor& processor, std::string_view where = "picture");
 
-/// smart_resize, bicubic resize on 8 bits, normalisation with mean and std divided by the rescale
-/// factor first (as transformers' fast processor fuses them), then patches; a still image fills all
+/// smart_resize, bicubic resize on 8 bits, pixel_scale, then patches; a still image fills all
 /// temporal slices. Throws Error(Fault::input, where) on an aspect over 200.
 Patches preprocess_image(
     const Image& image, const ImageProcessor& processor, std::string_view where = "picture"

@@ -9,13 +9,6 @@ namespace whimbrel {
 
 namespace {
 
-constexpr int kMaxAspect = 200;
-
-// Python's round(side / factor) * factor; nearbyint rounds half to even, std::round would not.
-int64_t nearest_multiple(int side, int factor) {
-  return static_cast<int64_t>(std::nearbyint(static_cast<double>(side) / factor)) * factor;
-}
-
 int shrink(int side, double beta, int factor) {
   const int fitted = static_cast<int>(std::floor(side / beta / factor)) * factor;
   return std::max(factor, fitted);
@@ -46,19 +39,30 @@ Size smart_resize(
     Size size, int factor, int64_t min_pixels, int64_t max_pixels, std::string_view where
 ) {
   require_aspect(size, kMaxAspect, where);
+  return smart_resize_volume(size, 1, 1, factor, min_pixels, max_pixels);
+}
+
+Size smart_resize_volume(
+    Size size, int frames, int64_t depth, int factor, int64_t min_pixels, int64_t max_pixels
+) {
   const int64_t height = nearest_multiple(size.height, factor);
   const int64_t width = nearest_multiple(size.width, factor);
-  // The rounded area chooses the branch, the original one gives the scale.
-  const double area = static_cast<double>(size.height) * size.width;
-  if (height * width > max_pixels) {
-    const double beta = std::sqrt(area / static_cast<double>(max_pixels));
+  // The rounded volume chooses the branch, the original one gives the scale.
+  const double volume = static_cast<double>(frames) * size.height * size.width;
+  if (depth * height * width > max_pixels) {
+    const double beta = std::sqrt(volume / static_cast<double>(max_pixels));
     return {shrink(size.height, beta, factor), shrink(size.width, beta, factor)};
   }
-  if (height * width < min_pixels) {
-    const double beta = std::sqrt(static_cast<double>(min_pixels) / area);
+  if (depth * height * width < min_pixels) {
+    const double beta = std::sqrt(static_cast<double>(min_pixels) / volume);
     return {grow(size.height, beta, factor), grow(size.width, beta, factor)};
   }
   return {static_cast<int>(height), static_cast<int>(width)};
+}
+
+// nearbyint rounds half to even, std::round would not.
+int64_t nearest_multiple(int value, int factor) {
+  return static_cast<int64_t>(std::nearbyint(static_cast<double>(value) / factor)) * factor;
 }
 
 }  // namespace whimbrel

@@ -7,6 +7,9 @@
 
 namespace whimbrel {
 
+/// The longer side of a picture over its shorter one, at most.
+constexpr int kMaxAspect = 200;
+
 /// Throws Error(Fault::input, where) unless both sides are at least 1 and the longer one is at most
 /// `max_aspect` times the shorter.
 void require_aspect(Size size, int max_aspect, std::string_view where);
@@ -23,5 +26,14 @@ Size smart_resize(
     int64_t max_pixels,
     std::string_view where = "picture"
 );
+
+/// The same rule where the bounds hold for height x width x `depth` and the volume before is that
+/// of `frames` frames. The aspect isn't looked at; sides are at least half a factor.
+Size smart_resize_volume(
+    Size size, int frames, int64_t depth, int factor, int64_t min_pixels, int64_t max_pixels
+);
+
+/// Python's round(value / factor) * factor, half to even.
+int64_t nearest_multiple(int value, int factor);
 
 }  // namespace whimbrel

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "media/image_processor.h"
+#include "media/video_processor.h"
 #include "models/model.h"
 #include "models/prompt.h"
 #include "nn/loader.h"
@@ -55,6 +56,7 @@ struct MediaRules {
   PixelBounds image_bounds;  // where the checkpoint states none
   VideoTiming video_timing;
   double tokens_per_second = 1;  // of VideoTiming::by_seconds
+  VideoRules video = {};         // which frames are looked at, and their size
 };
 
 /// One model family: everything that differs from another one. A family is one file in this folder,

@@ -34,11 +34,15 @@ nn::Chunk prompt_chunk(
     chunk.axes = rows;
   }
   for (size_t i = 0; i < prompt.media.size(); ++i) {
-    const MediaSpan& span = prompt.media[i];
-    const int from = std::max(first, span.first);
-    const int to = std::min(end, span.first + span.tokens);
-    if (from < to) {
-      chunk.media.push_back({from - first, features[i].slice(from - span.first, to - span.first)});
+    int row = 0;
+    for (const TokenRun& run : prompt.media[i].runs) {
+      const int from = std::max(first, run.first);
+      const int to = std::min(end, run.first + run.tokens);
+      if (from < to) {
+        const int skipped = row - run.first;
+        chunk.media.push_back({from - first, features[i].slice(from + skipped, to + skipped)});
+      }
+      row += run.tokens;
     }
   }
   return chunk;

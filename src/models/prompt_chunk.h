@@ -8,7 +8,7 @@
 namespace whimbrel {
 
 /// Tokens [first, end) of a prompt. `features` holds the tower's output of each of its media; a
-/// chunk that cuts a picture takes the rows that lie inside it.
+/// chunk that cuts a picture or video takes the rows that lie inside it.
 nn::Chunk prompt_chunk(
     const Prompt& prompt, std::span<const nn::Features> features, int first, int end
 );

@@ -197,6 +197,11 @@ std::optional<MediaRules> media_rules(const ModelConfig& config) {
   rules.video_timing = VideoTiming::by_seconds;
   rules.tokens_per_second =
       get_number_or(config.vision, "tokens_per_second", 2, vision_source(config));
+  rules.video = {
+      .frame_count = FrameCount::even,
+      .sizing = VideoSizing::per_frame,
+      .bounds = {.min_pixels = 128 * 28 * 28, .max_pixels = 768 * 28 * 28},
+  };
   return rules;
 }
 

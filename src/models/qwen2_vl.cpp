@@ -137,6 +137,11 @@ std::optional<MediaRules> media_rules(const ModelConfig& config) {
   MediaRules rules = read_media_rules(config, vision_config(config));
   rules.image_bounds = {.min_pixels = 3136, .max_pixels = 12845056};
   rules.video_timing = VideoTiming::by_frame;
+  rules.video = {
+      .frame_count = FrameCount::even,
+      .sizing = VideoSizing::per_frame,
+      .bounds = {.min_pixels = 128 * 28 * 28, .max_pixels = 768 * 28 * 28},
+  };
   return rules;
 }
 

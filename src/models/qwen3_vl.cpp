@@ -25,6 +25,11 @@ std::optional<MediaRules> media_rules(const ModelConfig& config) {
   MediaRules rules = read_media_rules(config, read_deepstack_config(config).vision);
   rules.image_bounds = {.min_pixels = 65536, .max_pixels = 16777216};
   rules.video_timing = VideoTiming::timestamped;
+  rules.video = {
+      .frame_count = FrameCount::any,
+      .sizing = VideoSizing::per_video,
+      .bounds = {.min_pixels = 4096, .max_pixels = 25165824},
+  };
   return rules;
 }
 

@@ -54,7 +54,7 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
 
   Prompt prepare(const Json& content) const {
     const Json messages = Json::array({Json::object({{"role", "user"}, {"content", content}})});
-    const ChatInput input = read_messages(messages, [](const std::string& path) {
+    const ChatInput input = read_messages(messages, [](const std::string& path, MediaKind) {
       return MediaInput{path, read_file(path, Fault::input)};
     });
     const ChatTemplate chat_template =

@@ -31,8 +31,8 @@ std::vector<float> to_floats(const mx::array& array) {
   return {values.data<float>(), values.data<float>() + values.size()};
 }
 
-MediaInput read_picture(const std::string& path) {
-  return {path, read_file(path, Fault::input)};
+MediaInput read_media(const std::string& path, MediaKind kind) {
+  return {.source = path, .bytes = read_file(path, Fault::input), .kind = kind};
 }
 
 class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
@@ -46,7 +46,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
   Prompt prepare() const {
     const ChatTemplate chat_template =
         ChatTemplate::load(GetParam().checkpoint, frontend_.tokenizer);
-    const ChatInput input = read_messages(openai_messages(GetParam()), read_picture);
+    const ChatInput input = read_messages(openai_messages(GetParam()), read_media);
     return prepare_chat(frontend_, chat_template, input).prompt;
   }
 
@@ -66,13 +66,21 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     return mx::astype(logits, mx::float32);
   }
 
-  /// Rows of all media, one medium behind the other, against a stored tensor.
+  bool has_media(MediaKind kind) const {
+    return std::ranges::count(prompt_.media, kind, &MediaSpan::kind) != 0;
+  }
+
+  /// Rows of all media of a kind, one medium behind the other, against a stored tensor.
   void expect_close(
-      const std::string& name, const std::function<mx::array(const nn::Features&)>& rows_of
+      const std::string& name,
+      MediaKind kind,
+      const std::function<mx::array(const nn::Features&)>& rows_of
   ) {
     std::vector<mx::array> rows;
-    for (const nn::Features& of_medium : features_) {
-      rows.push_back(rows_of(of_medium));
+    for (size_t i = 0; i < features_.size(); ++i) {
+      if (prompt_.media[i].kind == kind) {
+        rows.push_back(rows_of(features_[i]));
+      }
     }
     const Difference found = difference(to_floats(mx::concatenate(rows, 0)), tensors_.floats(name));
     RecordProperty(name, std::to_string(found.relative()));
@@ -117,24 +125,28 @@ TEST_P(ReferenceTest, prompt_is_equal) {
   }
   EXPECT_EQ(positions, tensors_.ints("position_ids"));
   std::vector<int32_t> grids;
-  for (const MediaSpan& span : prompt_.media) {
-    grids.insert(grids.end(), span.patches.grid_thw.begin(), span.patches.grid_thw.end());
+  for (const MediaKind kind : {MediaKind::image, MediaKind::video}) {  // the reference's order
+    for (const MediaSpan& span : prompt_.media) {
+      if (span.kind == kind) {
+        grids.insert(grids.end(), span.patches.grid_thw.begin(), span.patches.grid_thw.end());
+      }
+    }
   }
   EXPECT_EQ(grids, tensors_.has("grid_thw") ? tensors_.ints("grid_thw") : std::vector<int32_t>());
 }
 
 TEST_P(ReferenceTest, features_are_close) {
-  if (!tensors_.has("features")) {
-    EXPECT_TRUE(prompt_.media.empty());
-    return;
-  }
   load_model();
-  expect_close("features", [](const nn::Features& of_medium) { return of_medium.rows; });
-  for (size_t i = 0; i < features_.front().deepstack.size(); ++i) {
-    const std::string name = fmt::format("deepstack_{}", i);
-    if (tensors_.has(name)) {
-      expect_close(name, [i](const nn::Features& of_medium) { return of_medium.deepstack[i]; });
+  for (const auto& [kind, name] :
+       {std::pair{MediaKind::image, "features"}, std::pair{MediaKind::video, "video_features"}}) {
+    ASSERT_EQ(tensors_.has(name), has_media(kind)) << name;
+    if (has_media(kind)) {
+      expect_close(name, kind, [](const nn::Features& of_medium) { return of_medium.rows; });
     }
+  }
+  for (size_t i = 0; tensors_.has(fmt::format("deepstack_{}", i)); ++i) {
+    const auto layer = [i](const nn::Features& of_medium) { return of_medium.deepstack.at(i); };
+    expect_close(fmt::format("deepstack_{}", i), MediaKind::image, layer);
   }
 }
 

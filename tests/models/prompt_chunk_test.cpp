@@ -12,7 +12,7 @@ namespace mx = mlx::core;
 Prompt example() {
   Prompt prompt;
   prompt.ids = {1, 2, 9, 9, 9, 9, 9, 9, 3, 4};
-  prompt.media.push_back({.source = "a", .first = 2, .tokens = 6, .patches = {}});
+  prompt.media.push_back({.source = "a", .runs = {{2, 6}}});
   const std::vector<nn::VisionBlock> blocks = {{2, 2, 3, {0}}};
   prompt.positions = nn::mrope_positions(10, blocks);
   return prompt;
@@ -65,6 +65,27 @@ TEST(Chunk, a_cut_picture_gives_the_rows_inside) {
     EXPECT_EQ(to_floats(chunk.media[0].features.deepstack.at(0)), deep);
     EXPECT_EQ(std::ssize(chunk.ids), cut.end - cut.first);
   }
+}
+
+TEST(Chunk, runs_of_one_video_take_its_rows_one_after_the_other) {
+  Prompt prompt;
+  prompt.ids = {1, 9, 9, 9, 2, 9, 9, 9, 3};
+  prompt.media.push_back({.kind = MediaKind::video, .source = "a", .runs = {{1, 3}, {5, 3}}});
+  const std::vector<nn::VisionBlock> blocks = {{1, 1, 3, {0}}, {5, 1, 3, {0}}};
+  prompt.positions = nn::mrope_positions(9, blocks);
+  const std::vector<nn::Features> rows = features();
+  const nn::Chunk whole = prompt_chunk(prompt, rows, 0, 9);
+  ASSERT_EQ(whole.media.size(), 2U);
+  EXPECT_EQ(whole.media[1].first, 5);
+  EXPECT_EQ(to_floats(whole.media[0].features.rows), (std::vector<float>{0, 1, 2}));
+  EXPECT_EQ(to_floats(whole.media[1].features.rows), (std::vector<float>{3, 4, 5}));
+  const nn::Chunk cut = prompt_chunk(prompt, rows, 3, 7);
+  ASSERT_EQ(cut.media.size(), 2U);
+  EXPECT_EQ(cut.media[0].first, 0);
+  EXPECT_EQ(cut.media[1].first, 2);
+  EXPECT_EQ(to_floats(cut.media[0].features.rows), (std::vector<float>{2}));
+  EXPECT_EQ(to_floats(cut.media[1].features.rows), (std::vector<float>{3, 4}));
+  EXPECT_EQ(to_floats(cut.media[1].features.deepstack.at(0)), (std::vector<float>{13, 14}));
 }
 
 TEST(Chunk, a_picture_needs_tables) {

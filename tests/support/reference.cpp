@@ -34,7 +34,7 @@ std::vector<ReferenceCase> cases_in(
     }
     for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
       const std::string name = file.path().stem().string();
-      if (file.path().extension() == ".json" && name.find("video") == std::string::npos) {
+      if (file.path().extension() == ".json") {
         cases.push_back(
             {folder.path().filename().string(),
              name,
@@ -58,6 +58,12 @@ Json openai_content(const Json& content, const fs::path& pictures) {
     if (part.at("type") == "image") {
       const fs::path file = pictures / (part.at("image").get<std::string>() + ".png");
       parts.push_back(Json::object({{"type", "image_url"}, {"image_url", file.string()}}));
+    } else if (part.at("type") == "video") {
+      Json video = part;
+      for (Json& frame : video.at("video")) {
+        frame = (pictures / (frame.get<std::string>() + ".png")).string();
+      }
+      parts.push_back(video);
     } else {
       parts.push_back(part);
     }

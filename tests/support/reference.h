@@ -29,11 +29,11 @@ struct ReferenceCase {
   }
 };
 
-/// All cases without video of the models in models/ and, where WHIMBREL_REFERENCE_DIR is set, of
+/// All cases of the models in models/ and, where WHIMBREL_REFERENCE_DIR is set, of
 /// its checkpoints, as far as `model_types` has their model_type.
 std::vector<ReferenceCase> reference_cases(const std::vector<std::string>& model_types);
 
-/// The case's messages in OpenAI's form, pictures as paths.
+/// The case's messages in OpenAI's form, pictures and frames as paths.
 Json openai_messages(const ReferenceCase& reference);
 
 /// models/`name` of the project.

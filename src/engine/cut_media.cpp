@@ -1,0 +1,222 @@
+#include "engine/cut_media.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "media/decode.h"
+
+namespace whimbrel {
+
+namespace {
+
+/// transformers' guess where a family that writes times isn't told the frame rate.
+constexpr double kUnknownFps = 24;
+
+/// The bounds in force: the user's, otherwise the checkpoint's.
+PixelBounds asked_bounds(
+    const MediaOptions& options, const PatchLayout& layout, const PixelBounds& given
+) {
+  PixelBounds bounds = given;
+  bounds.min_pixels = options.min_pixels.value_or(given.min_pixels);
+  bounds.max_pixels = options.max_pixels.value_or(given.max_pixels);
+  if (options.image_tokens) {
+    bounds.max_pixels = int64_t{*options.image_tokens} * layout.factor() * layout.factor();
+  }
+  if (bounds.min_pixels > bounds.max_pixels) {
+    throw Error(
+        Fault::usage,
+        "picture size",
+        "got at least {} and at most {} pixels a picture, expected the first at or below the "
+        "second; give both --min-pixels and --max-pixels",
+        bounds.min_pixels,
+        bounds.max_pixels
+    );
+  }
+  return bounds;
+}
+
+ImageProcessor asked_processor(const ImageProcessor& processor, const MediaOptions& options) {
+  const PixelBounds bounds =
+      asked_bounds(options, processor.layout(), {processor.min_pixels, processor.max_pixels});
+  ImageProcessor asked = processor;
+  asked.min_pixels = bounds.min_pixels;
+  asked.max_pixels = bounds.max_pixels;
+  return asked;
+}
+
+/// A user's bounds are those of a frame; where a family's hold for a whole video they add up.
+VideoProcessor asked_processor(
+    const VideoProcessor& processor, const MediaOptions& options, int frames
+) {
+  const bool whole = processor.rules.sizing == VideoSizing::per_video;
+  const int64_t count = whole ? frames : 1;
+  const auto times = [count](const auto& asked) {
+    return asked ? std::optional<int64_t>(*asked * count) : std::nullopt;
+  };
+  MediaOptions scaled = options;
+  scaled.min_pixels = times(options.min_pixels);
+  scaled.max_pixels = times(options.max_pixels);
+  if (options.image_tokens) {
+    scaled.image_tokens = static_cast<int>(*options.image_tokens * count);
+  }
+  VideoProcessor asked = processor;
+  asked.pixels = asked_processor(processor.pixels, scaled);
+  return asked;
+}
+
+/// When the sampled frames of a video are shown.
+struct FrameTimes {
+  std::vector<int64_t> indices;  // of the sampled frames, in the video
+  double fps = 0;                // of the video
+  double sampled_fps = 0;
+};
+
+/// Position of each temporal patch on the time axis. In float32, as torch multiplies.
+std::vector<int32_t> axis_times(const FrameTimes& times, int patches, const MediaRules& rules) {
+  const auto second_per_grid =
+      static_cast<float>(rules.layout.temporal_patch_size / times.sampled_fps);
+  const auto tokens_per_second = static_cast<float>(rules.tokens_per_second);
+  std::vector<int32_t> positions;
+  for (int i = 0; i < patches; ++i) {
+    const float time = static_cast<float>(i) * second_per_grid * tokens_per_second;
+    const bool by_seconds = rules.video_timing == VideoTiming::by_seconds;
+    positions.push_back(by_seconds ? static_cast<int32_t>(std::floor(time)) : i);
+  }
+  return positions;
+}
+
+CutMedium timed(
+    std::string source, Patches patches, const FrameTimes& times, const MediaRules& rules
+) {
+  CutMedium cut{
+      .kind = MediaKind::video,
+      .source = std::move(source),
+      .patches = {},
+      .frame_times = {},
+      .seconds = {}
+  };
+  cut.frame_times = axis_times(times, patches.grid_thw[0], rules);
+  if (rules.video_timing == VideoTiming::timestamped) {
+    cut.seconds = patch_seconds(times.indices, times.fps, rules.layout.temporal_patch_size);
+  }
+  cut.patches = std::move(patches);
+  return cut;
+}
+
+/// Cuts media one after the other and adds up the time that took.
+class MediaCutter {
+ public:
+  MediaCutter(const Frontend& frontend, const MediaOptions& options)
+      : rules_(*frontend.media),
+        images_(*frontend.image_processor),
+        videos_(*frontend.video_processor),
+        options_(options) {}
+
+  void add(const MediaInput& input) {
+    const Stopwatch watch;
+    const double decoded_before = cut_.media_decode;
+    cut_.media.push_back(cut(input));
+    cut_.preprocess += watch.milliseconds() - (cut_.media_decode - decoded_before);
+  }
+
+  CutMedia take() { return std::move(cut_); }
+
+ private:
+  CutMedium cut(const MediaInput& input) {
+    if (input.kind == MediaKind::image) {
+      return picture(input);
+    }
+    if (input.frames.empty()) {
+      throw Error(Fault::input, input.source, "got a video file, expected a list of frames");
+    }
+    return frames(input);
+  }
+
+  CutMedium picture(const MediaInput& input) {
+    const Image image = decode(input.source, input.bytes);
+    return {
+        .kind = MediaKind::image,
+        .source = input.source,
+        .patches = preprocess_image(image, asked_processor(images_, options_), input.source),
+        .frame_times = {0},
+        .seconds = {},
+    };
+  }
+
+  /// Frames that were given as pictures: all of them, at the rate that came with them.
+  CutMedium frames(const MediaInput& input) {
+    const int count = static_cast<int>(input.frames.size());
+    require_frames(input, count);
+    const VideoProcessor processor = asked_processor(videos_, options_, count);
+    Patches patches = preprocess_video(
+        count,
+        [&](int i) {
+          const EncodedPicture& frame = input.frames[static_cast<size_t>(i)];
+          return VideoFrame{frame.source, decode(frame.source, frame.bytes)};
+        },
+        processor
+    );
+    return timed(input.source, std::move(patches), given_times(input, count), rules_);
+  }
+
+  FrameTimes given_times(const MediaInput& input, int count) const {
+    const bool in_words = rules_.video_timing == VideoTiming::timestamped;
+    const double unknown = in_words ? kUnknownFps : rules_.layout.temporal_patch_size;
+    const double fps = input.fps.value_or(unknown);
+    FrameTimes times{std::vector<int64_t>(static_cast<size_t>(count)), fps, fps};
+    std::iota(times.indices.begin(), times.indices.end(), 0);
+    return times;
+  }
+
+  void require_frames(const MediaInput& input, int count) const {
+    const int most = options_.max_frames.value_or(kMaxVideoFrames);
+    if (count > most) {
+      throw Error(
+          Fault::input,
+          input.source,
+          "got a list of {} frames, expected at most {}: frames of a list are taken as they are; "
+          "leave some out",
+          count,
+          most
+      );
+    }
+    if (options_.fps) {
+      throw Error(
+          Fault::usage,
+          input.source,
+          "got a list of frames and a rate to sample at, expected a video file for that; state the "
+          "list's own rate beside it as \"fps\""
+      );
+    }
+  }
+
+  Image decode(const std::string& source, const std::string& bytes) {
+    const Stopwatch watch;
+    Image image = decode_image(bytes, source);
+    cut_.media_decode += watch.milliseconds();
+    return image;
+  }
+
+  const MediaRules& rules_;
+  const ImageProcessor& images_;
+  const VideoProcessor& videos_;
+  const MediaOptions& options_;
+  CutMedia cut_;
+};
+
+}  // namespace
+
+CutMedia cut_media(
+    const Frontend& frontend, const std::vector<MediaInput>& inputs, const MediaOptions& options
+) {
+  MediaCutter cutter(frontend, options);
+  for (const MediaInput& input : inputs) {
+    cutter.add(input);
+  }
+  return cutter.take();
+}
+
+}  // namespace whimbrel

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/prompt.h"
+
+namespace whimbrel {
+
+/// The largest video, as a file or as the pictures of its frames together.
+constexpr uint64_t kMaxVideoBytes = uint64_t{256} << 20;
+
+/// A picture as it came: its encoded bytes, and what to call it in error texts.
+struct EncodedPicture {
+  std::string source;
+  std::string bytes;
+};
+
+/// A picture, a video file, or a video as pictures of its frames.
+struct MediaInput {
+  std::string source;      // what to call it in answers and error texts
+  std::string bytes = {};  // of the picture or video file
+  MediaKind kind = MediaKind::image;
+  std::vector<EncodedPicture> frames = {};  // of a video that isn't a file: taken as they are
+  std::optional<double> fps = {};           // frames a second of `frames`, where known
+};
+
+/// What a user asks of pictures and videos instead of the checkpoint's own values.
+struct MediaOptions {
+  std::optional<int64_t> min_pixels = {};  // area of a picture, and of a frame of a video
+  std::optional<int64_t> max_pixels = {};
+  std::optional<int> image_tokens = {};  // the same as so many merged units of max_pixels
+  std::optional<double> fps = {};        // frames a second that are looked at in a video file
+  std::optional<int> max_frames = {};    // of one video
+};
+
+}  // namespace whimbrel
