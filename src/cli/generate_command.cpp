@@ -352,7 +352,7 @@ void say_done(const Generation& generation, const RunTimings& timings) {
 void say_dropped(const Prompt& prompt, const DroppedTokens& dropped) {
   std::string media;
   for (const MediaSpan& span : prompt.media) {
-    if (span.first >= dropped.first && span.first < dropped.end) {
+    if (span.first_token() >= dropped.first && span.first_token() < dropped.end) {
       media += fmt::format("{}{}", media.empty() ? ", among them " : ", ", span.source);
     }
   }

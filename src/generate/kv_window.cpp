@@ -11,8 +11,9 @@ namespace {
 // Rows that are dropped at a time where the window allows it: dropping moves the rows behind.
 constexpr int kDropStep = 256;
 
-int end_of(const MediaSpan& span) {
-  return span.first + span.tokens;
+/// Tokens of a medium, a video's words between its frames among them.
+int extent(const MediaSpan& span) {
+  return span.end_token() - span.first_token();
 }
 
 }  // namespace
@@ -23,7 +24,7 @@ KVWindow::KVWindow(const KVLimit& limit, const Prompt& prompt) : limit_(limit), 
   }
   keep_ = std::min(limit.keep, prompt.tokens());
   if (const MediaSpan* cut = span_around(keep_)) {
-    keep_ = cut->first;
+    keep_ = cut->first_token();
   }
   begin_ = keep_;
   if (capacity() < 1) {
@@ -36,13 +37,13 @@ KVWindow::KVWindow(const KVLimit& limit, const Prompt& prompt) : limit_(limit), 
     );
   }
   for (const MediaSpan& span : prompt.media) {
-    if (span.tokens > capacity() && end_of(span) > keep_) {
+    if (extent(span) > capacity() && span.end_token() > keep_) {
       throw Error(
           Fault::input,
           span.source,
           "got {} tokens, expected at most the {} that --max-kv-size {} leaves; use a smaller "
-          "picture or a larger cache",
-          span.tokens,
+          "picture or video, or a larger cache",
+          extent(span),
           capacity(),
           limit.max_rows
       );
@@ -53,14 +54,14 @@ KVWindow::KVWindow(const KVLimit& limit, const Prompt& prompt) : limit_(limit), 
 /// The medium that a border before `token` would cut.
 const MediaSpan* KVWindow::span_around(int token) const {
   const auto found = std::ranges::find_if(prompt_.media, [token](const MediaSpan& span) {
-    return span.first < token && token < end_of(span);
+    return span.first_token() < token && token < span.end_token();
   });
   return found == prompt_.media.end() ? nullptr : &*found;
 }
 
 int KVWindow::begin_outside_media(int begin) const {
   const MediaSpan* cut = span_around(begin);
-  return cut == nullptr ? begin : end_of(*cut);
+  return cut == nullptr ? begin : cut->end_token();
 }
 
 KVWindow::Step KVWindow::make_room(int next, int wanted) {
@@ -69,10 +70,10 @@ KVWindow::Step KVWindow::make_room(int next, int wanted) {
   }
   // A picture that has begun to arrive stays until it is whole.
   const MediaSpan* arriving = span_around(next);
-  const int held = arriving == nullptr ? next : arriving->first;
+  const int held = arriving == nullptr ? next : arriving->first_token();
   int end = std::min(wanted, std::max(held, keep_) + capacity());
-  if (arriving != nullptr && end > end_of(*arriving)) {
-    end = end_of(*arriving);
+  if (arriving != nullptr && end > arriving->end_token()) {
+    end = arriving->end_token();
   }
   if (end - begin_ <= capacity()) {
     return {std::nullopt, end};

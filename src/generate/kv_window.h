@@ -20,8 +20,8 @@ struct DroppedTokens {
 };
 
 /// Decides which tokens a bounded cache holds: the prompt's first ones and the most recent ones. A
-/// picture is dropped whole or not at all, and is held whole while its tokens arrive. Counts tokens
-/// only; what it decides is done to a KVCache by whoever owns both.
+/// picture or video is dropped whole or not at all, and is held whole while its tokens arrive.
+/// Counts tokens only; what it decides is done to a KVCache by whoever owns both.
 class KVWindow {
  public:
   /// Throws Error(Fault::input) where a picture has more tokens than the window has room for, and

@@ -27,6 +27,8 @@ struct MediaSpan {
   Patches patches = {};
 
   int first_token() const { return runs.front().first; }
+  /// Behind the last token.
+  int end_token() const { return runs.back().first + runs.back().tokens; }
   int tokens() const;
 };
 

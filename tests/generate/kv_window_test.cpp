@@ -9,18 +9,18 @@
 namespace whimbrel {
 namespace {
 
-/// 100 tokens with pictures of 20 tokens from 10 and from 50 on.
+/// 100 tokens with a picture of 20 tokens from 10 on, and a video from 50 to 70.
 Prompt example() {
   Prompt prompt;
   prompt.ids.resize(100);
-  prompt.media.push_back({.source = "first.png", .first = 10, .tokens = 20, .patches = {}});
-  prompt.media.push_back({.source = "second.png", .first = 50, .tokens = 20, .patches = {}});
+  prompt.media.push_back({.source = "first.png", .runs = {{10, 20}}});
+  prompt.media.push_back({.kind = MediaKind::video, .source = "clip", .runs = {{50, 8}, {62, 8}}});
   return prompt;
 }
 
 bool is_cut(const Prompt& prompt, int border) {
   return std::ranges::any_of(prompt.media, [border](const MediaSpan& span) {
-    return span.first < border && border < span.first + span.tokens;
+    return span.first_token() < border && border < span.end_token();
   });
 }
 
