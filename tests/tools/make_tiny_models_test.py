@@ -1,6 +1,7 @@
 """tools/make_tiny_models.py: equal bytes from equal arguments, config.json as published, and one
 model's weights in every form."""
 import collections
+import hashlib
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+REFERENCES = ROOT / "tests/golden/reference-text"
 PYTHON = os.environ.get("WHIMBREL_PYTHON", sys.executable)
 TEXT = ("qwen2", "qwen3", "qwen3_moe", "llama")
 VISION = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
@@ -129,6 +131,18 @@ class Files(TinyModelsCase):
         second = self.tensors(self.make("b", "--family", "qwen2", "--seed", "2") / "qwen2")
         for name, tensor in first.items():
             self.assertTrue(second[name].data != tensor.data, name)
+
+
+class References(TinyModelsCase):
+    def test_references_are_of_these_weights(self):
+        """Where it fails, run tools/make_text_references.py."""
+        made = self.make("all")
+        abouts = sorted(REFERENCES.glob("*/about.json"))
+        self.assertEqual({path.parent.name for path in abouts}, set(TEXT))
+        for path in abouts:
+            weights = (made / path.parent.name / "model.safetensors").read_bytes()
+            stored = json.loads(path.read_text())["weights_sha256"]
+            self.assertEqual(hashlib.sha256(weights).hexdigest(), stored, path)
 
 
 class Config(TinyModelsCase):
