@@ -18,12 +18,10 @@ import argparse
 import json
 import pathlib
 import shutil
-import struct
 import sys
 
-import numpy as np
-
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from safetensors_file import bfloat16, float16, write_safetensors  # noqa: E402
 from tiny_models import layouts  # noqa: E402
 from tiny_models.configs import CONFIGS, TEXT_FAMILIES  # noqa: E402
 from tiny_models.tensors import Tensors, make_tensors  # noqa: E402
@@ -40,38 +38,6 @@ LENDERS = {
 }
 TEXT_LENDER = "tiny-qwen3-vl-4bit"
 VIDEO = "video_preprocessor_config.json"
-
-
-def bfloat16(values: np.ndarray) -> bytes:
-    """Values that bfloat16 holds exactly are the upper halves of their float32 forms."""
-    bits = np.ascontiguousarray(values, "<f4").view("<u4")
-    if np.any(bits & 0xFFFF):
-        raise ValueError("got a value that bfloat16 can't hold")
-    return (bits >> 16).astype("<u2").tobytes()
-
-
-def float16(values: np.ndarray) -> bytes:
-    narrow = np.ascontiguousarray(values, "<f2")
-    if np.any(narrow.astype(np.float32) != values):
-        raise ValueError("got a value that float16 can't hold")
-    return narrow.tobytes()
-
-
-def write_safetensors(path: pathlib.Path, tensors: Tensors, f16: bool, made_by: str):
-    header, body = {"__metadata__": {"format": made_by}}, []
-    end = 0
-    for name, value in sorted(tensors.items()):
-        data = float16(value) if f16 else bfloat16(value)
-        header[name] = {
-            "dtype": "F16" if f16 else "BF16",
-            "shape": list(value.shape),
-            "data_offsets": [end, end + len(data)],
-        }
-        end += len(data)
-        body.append(data)
-    head = json.dumps(header, separators=(",", ":")).encode()
-    head += b" " * (-len(head) % 8)
-    path.write_bytes(struct.pack("<Q", len(head)) + head + b"".join(body))
 
 
 def write_json(path: pathlib.Path, value: dict):
@@ -121,15 +87,16 @@ def make_model(family: str, folder: pathlib.Path, variants: set[str], seed: int)
     """Writes one model into `folder`."""
     refuse_contradictions(family, variants)
     config = CONFIGS[family]()
-    f16 = "f16" in variants
-    if f16:
+    if "f16" in variants:
         config = layouts.set_dtype(config, "float16")
     config, tensors = lay_out(config, make_tensors(config, seed), variants)
+    store = float16 if "f16" in variants else bfloat16
     made_by = "mlx" if variants & {"mlx", "text-only"} else "pt"
     folder.mkdir(parents=True, exist_ok=True)
     lend_files(family, folder)
     write_json(folder / "config.json", config)
-    write_safetensors(folder / "model.safetensors", tensors, f16, made_by)
+    stored = {name: store(values) for name, values in tensors.items()}
+    write_safetensors(folder / "model.safetensors", stored, made_by)
 
 
 def main():
