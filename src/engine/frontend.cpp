@@ -38,13 +38,13 @@ std::vector<int32_t> all_stop_ids(const ModelConfig& config, const Tokenizer& to
   return ids;
 }
 
-/// A text-only conversion of a vision model keeps its config.json but has no tower.
+/// A text-only conversion of a vision model keeps its config.json, but has no tower and perhaps no
+/// vision_config.
 std::optional<MediaRules> media_rules(const Family& family, const ModelConfig& config) {
-  std::optional<MediaRules> media = family.media_rules(config);
-  if (media && !Checkpoint(config).has_under("visual.")) {
-    media.reset();
+  if (config.vision.empty() || !Checkpoint(config).has_under("visual.")) {
+    return std::nullopt;
   }
-  return media;
+  return family.media_rules(config);
 }
 
 }  // namespace

@@ -187,12 +187,16 @@ class Tower {
   nn::PatchMerger merger_;
 };
 
+nn::VisionConfig vision_config(const ModelConfig& config) {
+  return tower_config(config).vision;
+}
+
 ModelShape shape(const ModelConfig& config) {
-  return model_shape(decoder_config(config), tower_config(config).vision);
+  return model_shape(config, decoder_config(config), vision_config);
 }
 
 std::optional<MediaRules> media_rules(const ModelConfig& config) {
-  MediaRules rules = read_media_rules(config, tower_config(config).vision);
+  MediaRules rules = read_media_rules(config, vision_config(config));
   rules.image_bounds = {.min_pixels = 3136, .max_pixels = 12845056};
   rules.video_timing = VideoTiming::by_seconds;
   rules.tokens_per_second =

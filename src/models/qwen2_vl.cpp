@@ -130,7 +130,7 @@ class Tower {
 };
 
 ModelShape shape(const ModelConfig& config) {
-  return model_shape(decoder_config(config), vision_config(config));
+  return model_shape(config, decoder_config(config), vision_config);
 }
 
 std::optional<MediaRules> media_rules(const ModelConfig& config) {

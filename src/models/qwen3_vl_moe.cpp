@@ -18,12 +18,16 @@ nn::DecoderConfig decoder_config(const ModelConfig& config) {
   return decoder;
 }
 
+nn::VisionConfig vision_config(const ModelConfig& config) {
+  return read_deepstack_config(config).vision;
+}
+
 ModelShape shape(const ModelConfig& config) {
-  return model_shape(decoder_config(config), read_deepstack_config(config).vision);
+  return model_shape(config, decoder_config(config), vision_config);
 }
 
 std::optional<MediaRules> media_rules(const ModelConfig& config) {
-  MediaRules rules = read_media_rules(config, read_deepstack_config(config).vision);
+  MediaRules rules = read_media_rules(config, vision_config(config));
   rules.image_bounds = {.min_pixels = 65536, .max_pixels = 16777216};
   rules.video_timing = VideoTiming::timestamped;
   rules.video = {

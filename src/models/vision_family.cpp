@@ -2,8 +2,16 @@
 
 namespace whimbrel {
 
-ModelShape model_shape(const nn::DecoderConfig& decoder, const nn::VisionConfig& vision) {
+ModelShape model_shape(
+    const ModelConfig& config,
+    const nn::DecoderConfig& decoder,
+    nn::VisionConfig (*read_vision_config)(const ModelConfig& config)
+) {
   ModelShape shape = model_shape(decoder);
+  if (config.vision.empty()) {
+    return shape;
+  }
+  const nn::VisionConfig vision = read_vision_config(config);
   shape.vision = TowerShape{
       .depth = vision.depth,
       .hidden_size = vision.hidden_size,

@@ -6,8 +6,13 @@
 
 namespace whimbrel {
 
-/// A vision model's sizes.
-ModelShape model_shape(const nn::DecoderConfig& decoder, const nn::VisionConfig& vision);
+/// A vision model's sizes; `read_vision_config` is asked for the tower's unless config.json, that
+/// of a text-only conversion, has no vision_config.
+ModelShape model_shape(
+    const ModelConfig& config,
+    const nn::DecoderConfig& decoder,
+    nn::VisionConfig (*read_vision_config)(const ModelConfig& config)
+);
 
 /// The decoder, and the tower that `make_tower` loads; without one where the checkpoint is a
 /// text-only conversion.
