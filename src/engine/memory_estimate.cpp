@@ -12,26 +12,53 @@ namespace whimbrel {
 
 namespace {
 
-/// A layer's temporaries: a few copies of the residual stream, gate and up, and the scores.
-uint64_t layer_bytes(
-    uint64_t rows, uint64_t columns, uint64_t hidden, uint64_t intermediate, uint64_t heads
-) {
-  constexpr uint64_t kStreams = 8;
-  constexpr uint64_t kScores = 2;  // before and after softmax
-  return sizeof(float) *
-         (rows * (kStreams * hidden + 3 * intermediate) + kScores * heads * rows * columns);
+/// What the reference operations hold at once in a layer, in float32. MLX runs a few operations
+/// ahead of the one that computes, so the parts of a layer add up; their numbers were measured
+/// (tests/engine/memory_estimate_test.cpp holds them to 5 % of the whole).
+struct LayerRows {
+  uint64_t rows = 0;
+  uint64_t columns = 0;  // keys that a row sees
+  uint64_t heads = 0;
+  uint64_t hidden = 0;        // width of the residual stream
+  uint64_t attention = 0;     // heads * head_dim
+  uint64_t feed_forward = 0;  // columns that a row goes through
+  uint64_t input = 0;         // width of the rows that came from the host
+};
+
+uint64_t layer_bytes(const LayerRows& layer) {
+  const uint64_t row =
+      8 * layer.hidden + 6 * layer.attention + 4 * layer.feed_forward + layer.input;
+  return sizeof(float) * (layer.rows * row + layer.heads * layer.rows * layer.columns);
+}
+
+/// One chunk of a prompt, `end` tokens with those before it.
+uint64_t chunk_bytes(const ModelShape& shape, int rows, int end) {
+  const auto size = [](int value) { return static_cast<uint64_t>(value); };
+  const ops::HeadShape& heads = shape.heads;
+  const uint64_t layer = layer_bytes({
+      .rows = size(rows),
+      .columns = size(end),
+      .heads = size(heads.heads),
+      .hidden = size(shape.hidden_size),
+      .attention = size(heads.heads) * size(heads.head_dim),
+      .feed_forward = size(shape.active_intermediate_size),
+      .input = 0,
+  });
+  // A layer's keys and values stand there twice while its cache grows.
+  return layer + nn::kv_cache_bytes(1, heads, {.dtype = mx::float32}, end);
 }
 
 uint64_t decoder_bytes(
     const ModelShape& shape, const Prompt& prompt, const GenerateOptions& options
 ) {
-  const int rows = std::min(prompt.tokens(), options.prefill_chunk);
-  return layer_bytes(
-      static_cast<uint64_t>(rows),
-      static_cast<uint64_t>(prompt.tokens()),
-      static_cast<uint64_t>(shape.hidden_size),
-      static_cast<uint64_t>(shape.intermediate_size),
-      static_cast<uint64_t>(shape.heads.heads)
+  const int tokens = prompt.tokens();
+  const int limit = options.kv_limit.max_rows;
+  const int chunk = std::min(tokens, options.prefill_chunk);
+  const auto visible = [limit](int end) { return limit == 0 ? end : std::min(end, limit); };
+  const int whole_chunks = chunk == 0 ? 0 : tokens / chunk * chunk;
+  return std::max(
+      chunk_bytes(shape, chunk, visible(whole_chunks)),
+      chunk_bytes(shape, tokens - whole_chunks, visible(tokens))
   );
 }
 
@@ -43,15 +70,16 @@ uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
   uint64_t largest = 0;
   for (const MediaSpan& span : prompt.media) {
     const auto patches = static_cast<uint64_t>(span.patches.count);
-    const uint64_t in_frame = patches / static_cast<uint64_t>(span.patches.grid_thw[0]);
     const auto hidden = static_cast<uint64_t>(shape.vision->hidden_size);
-    const uint64_t block = layer_bytes(
-        patches,
-        in_frame,
-        hidden,
-        static_cast<uint64_t>(shape.vision->intermediate_size),
-        static_cast<uint64_t>(shape.vision->heads)
-    );
+    const uint64_t block = layer_bytes({
+        .rows = patches,
+        .columns = patches / static_cast<uint64_t>(span.patches.grid_thw[0]),
+        .heads = static_cast<uint64_t>(shape.vision->heads),
+        .hidden = hidden,
+        .attention = hidden,
+        .feed_forward = static_cast<uint64_t>(shape.vision->intermediate_size),
+        .input = static_cast<uint64_t>(span.patches.width),
+    });
     largest = std::max(largest, block);
   }
   return largest;
@@ -84,7 +112,8 @@ MemoryEstimate estimate_memory(
   return {
       .weights = weight_bytes(checkpoint, dtype),
       .kv_cache = cache_bytes(shape, dtype, prompt, options),
-      .activations = std::max(decoder_bytes(shape, prompt, options), tower_bytes(shape, prompt)),
+      .activations = decoder_bytes(shape, prompt, options),
+      .tower = tower_bytes(shape, prompt),
   };
 }
 
@@ -94,14 +123,14 @@ void require_memory(const MemoryEstimate& estimate) {
     throw Error(
         Fault::memory,
         "memory",
-        "got {} available, expected {} (weights {}, cache {}, activations {}); use a smaller "
-        "model, "
-        "picture or answer, or try anyway with --force",
+        "got {} available, expected {} (weights {}, cache {}, activations {}, tower {}); "
+        "use a smaller model, picture or answer, or try anyway with --force",
         size_text(*available),
         size_text(estimate.total()),
         size_text(estimate.weights),
         size_text(estimate.kv_cache),
-        size_text(estimate.activations)
+        size_text(estimate.activations),
+        size_text(estimate.tower)
     );
   }
 }

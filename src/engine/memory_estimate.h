@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -15,9 +16,10 @@ namespace whimbrel {
 struct MemoryEstimate {
   uint64_t weights = 0;      // in the form that the operations compute with
   uint64_t kv_cache = 0;     // of prompt and answer
-  uint64_t activations = 0;  // of the largest step: a prefill chunk or a picture's tower
+  uint64_t activations = 0;  // of the largest prefill chunk
+  uint64_t tower = 0;        // of the largest picture or video, before there is a cache
 
-  uint64_t total() const { return weights + kv_cache + activations; }
+  uint64_t total() const { return weights + std::max(tower, kv_cache + activations); }
 };
 
 /// `dtype` is what activations are held in; float32 means that packed weights are unpacked. Of

@@ -31,7 +31,8 @@ struct TowerShape {
 struct ModelShape {
   int layers;
   int hidden_size;
-  int intermediate_size;
+  int intermediate_size;         // of dense layers
+  int active_intermediate_size;  // columns that a token goes through: the dense, or its experts'
   int vocab_size;
   int max_position_embeddings;
   ops::HeadShape heads;

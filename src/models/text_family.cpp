@@ -1,5 +1,7 @@
 #include "models/text_family.h"
 
+#include <algorithm>
+
 #include "weights/tied_head.h"
 
 namespace whimbrel {
@@ -8,11 +10,24 @@ std::optional<MediaRules> no_media(const ModelConfig&) {
   return std::nullopt;
 }
 
+namespace {
+
+int active_intermediate_size(const nn::DecoderConfig& decoder) {
+  if (!decoder.moe) {
+    return decoder.intermediate_size;
+  }
+  const int chosen = decoder.moe->num_experts_per_tok * decoder.moe->moe_intermediate_size;
+  return decoder.moe->dense_layers.empty() ? chosen : std::max(chosen, decoder.intermediate_size);
+}
+
+}  // namespace
+
 ModelShape model_shape(const nn::DecoderConfig& decoder) {
   return {
       .layers = decoder.num_hidden_layers,
       .hidden_size = decoder.hidden_size,
       .intermediate_size = decoder.intermediate_size,
+      .active_intermediate_size = active_intermediate_size(decoder),
       .vocab_size = decoder.vocab_size,
       .max_position_embeddings = decoder.max_position_embeddings,
       .heads = decoder.attention.heads,

@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
+#include "tests/support/tiny_model.h"
 
 namespace whimbrel::test {
 namespace {
@@ -37,6 +39,57 @@ TEST(MemoryEstimate, weights_are_what_loading_takes) {
     const auto taken = static_cast<double>(mx::get_active_memory() - before);
     EXPECT_NEAR(taken / static_cast<double>(estimate.weights), 1.0, 0.03) << name;
   }
+}
+
+/// Bytes that MLX held at most while a prompt was answered, the weights among them.
+double peak_of(const LoadedModel& model, size_t before_load, const Prompt& prompt, int max_tokens) {
+  mx::reset_peak_memory();
+  const GenerateOptions options{.sampling = {.temperature = 0}, .max_tokens = max_tokens};
+  generate(model.model(), model.frontend.tokenizer, prompt, options, {});
+  return static_cast<double>(mx::get_peak_memory() - before_load);
+}
+
+double predicted(const LoadedModel& model, const Prompt& prompt, int max_tokens) {
+  const MemoryEstimate estimate = estimate_memory(
+      model.frontend, model.checkpoint.summary(), mx::float32, prompt, {.max_tokens = max_tokens}
+  );
+  return static_cast<double>(estimate.total());
+}
+
+TEST(MemoryEstimate, peaks_are_predicted_within_five_percent) {
+  std::string story;
+  for (int i = 0; i < 250; ++i) {
+    story += " The code of the tiger is 960.";
+  }
+  for (const char* name :
+       {"tiny-qwen2-5-vl-4bit",
+        "tiny-qwen2-vl-4bit",
+        "tiny-qwen3-vl-4bit",
+        "tiny-qwen3-vl-moe-4bit"}) {
+    const size_t before = mx::get_active_memory();
+    const LoadedModel model(bundled_model(name));
+    for (const std::string& text : {std::string("Describe this."), story}) {
+      const Prompt prompt = model.prompt({"tests/golden/reference/media/big.png"}, text);
+      const double peak = peak_of(model, before, prompt, 4);
+      EXPECT_NEAR(predicted(model, prompt, 4) / peak, 1, 0.05) << name << " " << prompt.tokens();
+    }
+  }
+}
+
+/// 16,384 tokens in chunks of 512: no more than weights, cache and one tile of 512 x 16,384 scores
+/// a head, whatever the prompt's length is beside that.
+TEST(MemoryEstimate, a_long_prompt_stays_within_its_bound) {
+  const size_t before = mx::get_active_memory();
+  const LoadedModel model(tiny_model("qwen2"));
+  Prompt prompt;
+  for (int i = 0; i < 16384; ++i) {
+    prompt.ids.push_back(100 + i % 700);
+  }
+  prompt.positions = nn::mrope_positions(prompt.tokens(), {});
+  const double peak = peak_of(model, before, prompt, 1);
+  EXPECT_NEAR(predicted(model, prompt, 1) / peak, 1, 0.05);
+  const double tile = 512.0 * 16384 * model.frontend.shape.heads.heads * sizeof(float);
+  EXPECT_LT(peak, 1.4 * tile);
 }
 
 TEST(MemoryEstimate, both_forms_of_a_model_have_the_same_parameters) {
