@@ -222,6 +222,7 @@ def convert(gguf: GgufFile, folder: pathlib.Path):
         "tokenizer_config.json": convert_tokenizer_config(fields),
     }.items():
         (folder / name).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    # Last: who finds it finds a whole checkpoint.
     write_safetensors(folder / "model.safetensors", convert_tensors(gguf), "mlx")
 
 

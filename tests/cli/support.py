@@ -51,6 +51,7 @@ def run(
     cwd=None,
     env: dict | None = None,
     program: str | pathlib.Path = BINARY,
+    seconds: int = RUN_SECONDS,
 ) -> Result:
     """Runs the program to its end."""
     done = subprocess.run(
@@ -60,7 +61,7 @@ def run(
         stderr=subprocess.PIPE,
         cwd=cwd,
         env=environment(**(env or {})),
-        timeout=RUN_SECONDS,
+        timeout=seconds,
         check=False,
     )
     out = (done.stdout or b"").decode()
