@@ -295,7 +295,7 @@ void write_ref(
     return;  // a cache that can't be written to may still be used
   }
   make_folders(ref.parent_path());
-  const fs::path fresh = beside(ref);
+  const fs::path fresh = beside(folder.path() / "ref");  // in refs/ it would be taken for one
   PartialFile file(fresh);
   file.append(commit);
   file.move_to(ref);
