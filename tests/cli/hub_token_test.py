@@ -85,12 +85,13 @@ class Token(HubCase):
         self.assertEqual(self.other.seen, [])
 
     def test_loop(self):
-        for target in (f"/{REPO}/resolve/{self.hub.commit}/{WEIGHTS}", self.other.url + "/loop"):
+        itself = f"/{REPO}/resolve/{self.hub.commit}/{WEIGHTS}"
+        for target in (itself, self.other.url + "/loop"):
             with self.subTest(target):
                 self.hub.fault("GET", WEIGHTS, *[redirecting(target)] * 30)
                 self.other.fault("GET", "/loop", *[redirecting("/loop")] * 30)
                 self.assert_failed(self.pull(HF_TOKEN=TOKEN), 7, "redirects")
-        self.hub.fault("HEAD", WEIGHTS, *[redirecting(f"/{REPO}/resolve/{self.hub.commit}/{WEIGHTS}")] * 30)
+        self.hub.fault("HEAD", WEIGHTS, *[redirecting(itself)] * 30)
         self.assert_failed(self.pull(HF_TOKEN=TOKEN), 7, "redirects")
         self.assert_sent_to_the_hub_only()
 
