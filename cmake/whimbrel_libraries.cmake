@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(CURL 7.85 REQUIRED)
 pkg_check_modules(images REQUIRED IMPORTED_TARGET libjpeg libpng libwebp)
 
 find_library(GIF_LIBRARY gif REQUIRED)

@@ -85,6 +85,9 @@ int run_app(int argc, char** argv) {
   );
   add_generate_command(app);
   add_inspect_command(app);
+  add_pull_command(app);
+  add_list_command(app);
+  add_remove_command(app);
   add_version_command(app);
   try {
     return parse_and_run(app, argc, argv);

@@ -80,7 +80,7 @@ std::string seed_complaint(const std::string& text) {
 }
 
 void add_input_options(CLI::App& command, GenerateFlags& flags) {
-  command.add_option("-m,--model", flags.model, "Model folder (default: the bundled tiny model)");
+  command.add_option("-m,--model", flags.model, kModelHelp);
   add_media_options(command, flags.media);
   command.add_option("-p,--prompt", flags.prompt, "What to ask; - reads it from stdin");
   command.add_option("--system", flags.system, "System message");
@@ -323,8 +323,9 @@ Generation answer(
 void say_loaded(const Frontend& frontend, const Prompt& prompt, std::string_view ops) {
   write_stderr(
       fmt::format(
-          "{}: {} layers, {} operations on {}, BLAS {}, prompt of {} tokens\n",
+          "{} in {}: {} layers, {} operations on {}, BLAS {}, prompt of {} tokens\n",
           frontend.config.model_type,
+          frontend.config.folder.string(),
           frontend.shape.layers,
           ops,
           ops::backend_name(),

@@ -191,7 +191,7 @@ void add_inspect_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("inspect", "Say what a model is, and what a picture becomes for it");
   const auto flags = std::make_shared<InspectFlags>();
-  command->add_option("-m,--model", flags->model, "Model folder (default: the bundled tiny model)");
+  command->add_option("-m,--model", flags->model, kModelHelp);
   command->add_option("--image", flags->images, "Picture file; repeat for several")
       ->allow_extra_args(false);
   command->add_flag("--json", flags->json, "One line of JSON");

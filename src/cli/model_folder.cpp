@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "base/executable.h"
 #include "cli/terminal.h"
+#include "weights/hub_cache.h"
+#include "weights/hub_names.h"
+#include "weights/hub_settings.h"
 
 namespace whimbrel {
 
@@ -25,6 +28,47 @@ std::vector<fs::path> model_folders() {
   }
   const fs::path bin = executable_path().parent_path();
   return {bin / "../share/whimbrel/models", bin / "../models"};
+}
+
+[[noreturn]] void throw_no_folder(const std::string& wanted) {
+  throw Error(
+      Fault::model,
+      wanted,
+      "got no such folder, expected one with config.json and weights, or owner/name of a pulled "
+      "model; check -m"
+  );
+}
+
+/// The snapshot in the Hugging Face cache of what isn't a folder.
+fs::path find_pulled_model(const std::string& wanted) {
+  const std::optional<HubModel> model = parse_hub_model(wanted);
+  if (!model) {
+    throw_no_folder(wanted);
+  }
+  const fs::path cache = hub_cache_folder();
+  const std::optional<fs::path> snapshot = find_snapshot(cache, *model);
+  if (!snapshot) {
+    throw Error(
+        Fault::model,
+        wanted,
+        "got no such folder, and no {} in {}; to download it: whimbrel pull {}",
+        model->repo,
+        cache.string(),
+        wanted
+    );
+  }
+  const std::string missing = missing_file(*snapshot);
+  if (!missing.empty()) {
+    throw Error(
+        Fault::model,
+        wanted,
+        "got a copy without {} in {}; to download the rest: whimbrel pull {}",
+        missing,
+        snapshot->string(),
+        wanted
+    );
+  }
+  return *snapshot;
 }
 
 }  // namespace
@@ -45,11 +89,10 @@ fs::path find_model_folder(const std::string& name) {
       return fs::weakly_canonical(folder / wanted);
     }
   }
-  throw Error(
-      Fault::model,
-      wanted,
-      "got no such folder, expected one with config.json and weights; check -m"
-  );
+  if (name.empty()) {
+    throw_no_folder(wanted);
+  }
+  return find_pulled_model(wanted);
 }
 
 }  // namespace whimbrel
