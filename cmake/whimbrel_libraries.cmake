@@ -20,7 +20,7 @@ if(NOT MLX_DIR)
     OUTPUT_VARIABLE mlx_root
     OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY
   )
-  set(MLX_DIR ${mlx_root}/share/cmake/MLX CACHE PATH "Folder of MLXConfig.cmake")
+  set(MLX_DIR ${mlx_root}/share/cmake/MLX CACHE PATH "Folder of MLXConfig.cmake" FORCE)
 endif()
 find_package(MLX CONFIG REQUIRED)
 if(NOT MLX_VERSION VERSION_EQUAL WHIMBREL_MLX_VERSION)
