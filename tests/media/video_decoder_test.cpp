@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "media/video_sampling.h"
 #include "tests/support/picture_file.h"
 #include "tests/support/video_helper.h"
 
@@ -104,6 +105,41 @@ TEST(VideoDecoder, what_is_no_video_is_refused_unread) {
   for (const std::string& file : files) {
     EXPECT_NE(failure(file).find("another kind"), std::string::npos) << file;
   }
+}
+
+/// A GIF of one pixel, each frame shown for `hundredths` of a second.
+std::string slow_gif(int frames, int hundredths) {
+  using namespace std::string_literals;
+  std::string gif = "GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff"s;
+  for (int i = 0; i < frames; ++i) {
+    gif += "\x21\xf9\4\4"s;  // graphic control: the delay
+    gif += static_cast<char>(hundredths & 0xff);
+    gif += static_cast<char>(hundredths >> 8);
+    gif += "\0\0\x2c\0\0\0\0\1\0\1\0\0\2\2\x44\1\0"s;
+  }
+  return gif + ";";
+}
+
+TEST(VideoDecoder, ten_hours_are_sampled) {
+  const std::string bytes = slow_gif(36000, 100);
+  VideoDecoder decoder(video_helper(), bytes, "clip");
+  EXPECT_EQ(decoder.timeline().frames, 36000);
+  EXPECT_NEAR(decoder.timeline().fps, 1, 1e-3);
+  std::vector<int64_t> indices = sample_frames(36000, 1, {}, FrameCount::any);
+  ASSERT_EQ(indices.size(), 768U);
+  decoder.choose(indices);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    ASSERT_EQ(decoder.next().pixels.size(), 3U);
+  }
+}
+
+TEST(VideoDecoder, more_than_ten_hours_are_refused) {
+  EXPECT_NE(failure(slow_gif(60, 65535)).find("ten hours"), std::string::npos);
+}
+
+TEST(VideoDecoder, frames_of_other_sizes_are_refused) {
+  const std::string text = failure(read_media_golden("video/changing.webm"));
+  EXPECT_NE(text.find("change their size"), std::string::npos) << text;
 }
 
 TEST(VideoDecoder, a_codec_off_the_list_is_refused) {
