@@ -8,6 +8,11 @@ find_package(OpenSSL REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 pkg_check_modules(images REQUIRED IMPORTED_TARGET libjpeg libpng libwebp)
 
+pkg_check_modules(ffmpeg REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libswscale)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
+endif()
+
 find_library(GIF_LIBRARY gif REQUIRED)
 target_link_libraries(PkgConfig::images INTERFACE ${GIF_LIBRARY})
 

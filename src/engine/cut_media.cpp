@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "media/decode.h"
+#include "media/video_decoder.h"
 
 namespace whimbrel {
 
@@ -129,10 +130,7 @@ class MediaCutter {
     if (input.kind == MediaKind::image) {
       return picture(input);
     }
-    if (input.frames.empty()) {
-      throw Error(Fault::input, input.source, "got a video file, expected a list of frames");
-    }
-    return frames(input);
+    return input.frames.empty() ? file(input) : frames(input);
   }
 
   CutMedium picture(const MediaInput& input) {
@@ -160,6 +158,34 @@ class MediaCutter {
         processor
     );
     return timed(input.source, std::move(patches), given_times(input, count), rules_);
+  }
+
+  /// A video file, some of whose frames are decoded.
+  CutMedium file(const MediaInput& input) {
+    const Stopwatch opening;
+    VideoDecoder decoder(find_video_helper(), input.bytes, input.source);
+    const auto [total, fps] = decoder.timeline();
+    FrameTimes times{sample_frames(total, fps, sampling(), rules_.video.frame_count), fps, 0};
+    const int count = static_cast<int>(times.indices.size());
+    times.sampled_fps = sampled_fps(count, total, fps);
+    decoder.choose(times.indices);
+    cut_.media_decode += opening.milliseconds();
+    const auto next = [&](int) {
+      const Stopwatch decoding;
+      VideoFrame frame{input.source, decoder.next()};
+      cut_.media_decode += decoding.milliseconds();
+      return frame;
+    };
+    Patches patches = preprocess_video(count, next, asked_processor(videos_, options_, count));
+    return timed(input.source, std::move(patches), times, rules_);
+  }
+
+  FrameSampling sampling() const {
+    FrameSampling asked = videos_.sampling;
+    asked.fps = options_.fps.value_or(asked.fps);
+    asked.max_frames = options_.max_frames.value_or(asked.max_frames);
+    asked.min_frames = std::min(asked.min_frames, asked.max_frames);
+    return asked;
   }
 
   FrameTimes given_times(const MediaInput& input, int count) const {

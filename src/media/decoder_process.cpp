@@ -1,0 +1,165 @@
+#include "media/decoder_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace whimbrel {
+
+namespace {
+
+constexpr std::string_view kTooLong =
+    "got a video that takes too long to decode, expected a shorter or smaller one";
+
+#if defined(MSG_NOSIGNAL)
+constexpr int kSendFlags = MSG_NOSIGNAL;
+#else
+constexpr int kSendFlags = 0;  // SO_NOSIGPIPE says the same
+#endif
+
+/// The two ends of a socket; neither survives an exec.
+std::array<int, 2> open_sockets(const std::string& where) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
+    throw Error(Fault::io, where, "opening a socket failed: {}", std::strerror(errno));
+  }
+  for (const int end : ends) {
+    fcntl(end, F_SETFD, FD_CLOEXEC);
+#if defined(SO_NOSIGPIPE)
+    const int on = 1;
+    setsockopt(end, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+  }
+  return ends;
+}
+
+}  // namespace
+
+DecoderProcess::DecoderProcess(
+    const std::filesystem::path& program, double seconds, std::string where
+)
+    : where_(std::move(where)),
+      deadline_(Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000))) {
+  const auto [ours, theirs] = open_sockets(where_);
+  socket_ = ours;
+  try {
+    start(program, theirs);
+  } catch (...) {
+    close(ours);
+    close(theirs);
+    throw;
+  }
+  close(theirs);
+}
+
+DecoderProcess::~DecoderProcess() {
+  close(socket_);
+  if (child_ > 0) {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+}
+
+void DecoderProcess::start(const std::filesystem::path& program, int socket) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string name = program.filename().string();
+  char* arguments[] = {name.data(), nullptr};
+  char* environment[] = {nullptr};
+  const int code = posix_spawn(&child_, program.c_str(), &files, nullptr, arguments, environment);
+  posix_spawn_file_actions_destroy(&files);
+  if (code != 0) {
+    child_ = -1;
+    throw Error(
+        Fault::io,
+        program.string(),
+        "starting the video decoder failed: {}; install the program as a whole",
+        std::strerror(code)
+    );
+  }
+}
+
+void DecoderProcess::send(const void* data, size_t size) {
+  const auto* next = static_cast<const char*>(data);
+  while (size > 0) {
+    wait_for(POLLOUT);
+    const ssize_t put = ::send(socket_, next, size, kSendFlags | MSG_DONTWAIT);
+    if (put < 0 && (errno == EINTR || errno == EAGAIN)) {
+      continue;
+    }
+    if (put <= 0) {
+      report_end();
+    }
+    next += put;
+    size -= static_cast<size_t>(put);
+  }
+}
+
+void DecoderProcess::receive(void* data, size_t size) {
+  auto* next = static_cast<char*>(data);
+  while (size > 0) {
+    wait_for(POLLIN);
+    const ssize_t got = recv(socket_, next, size, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+      continue;
+    }
+    if (got <= 0) {
+      report_end();
+    }
+    next += got;
+    size -= static_cast<size_t>(got);
+  }
+}
+
+void DecoderProcess::wait_for(short events) {
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
+    if (left <= 0) {
+      throw Error(Fault::input, where_, "{}", kTooLong);
+    }
+    pollfd poller{socket_, events, 0};
+    if (poll(&poller, 1, static_cast<int>(std::min<int64_t>(left, 1000))) > 0) {
+      return;
+    }
+  }
+}
+
+void DecoderProcess::report_end() {
+  int status = 0;
+  kill(child_, SIGKILL);  // it may have closed the socket and live on
+  waitpid(child_, &status, 0);
+  child_ = -1;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+    throw Error(Fault::input, where_, "{}", kTooLong);
+  }
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
+    throw Error(
+        Fault::input,
+        where_,
+        "got a video that made its decoder try what it must not, expected a harmless one; take "
+        "another"
+    );
+  }
+  throw Error(
+      Fault::input,
+      where_,
+      "got a video that its decoder gave up on, expected an intact one; convert it or take another"
+  );
+}
+
+}  // namespace whimbrel

@@ -1,0 +1,113 @@
+// whimbrel-video: a video file on stdin, the frames that are asked for on stdout (videokit.h). A
+// process of its own with next to no rights, for videos come from anywhere and their decoders are
+// large; it serves one file and ends.
+
+#include <unistd.h>
+
+#include <cstdarg>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "channel.h"
+#include "container.h"
+#include "decoder.h"
+#include "give_up.h"
+#include "rgb.h"
+#include "sandbox.h"
+#include "videokit.h"
+
+#ifndef VIDEOKIT_CPU_SECONDS
+#define VIDEOKIT_CPU_SECONDS 300
+#endif
+
+namespace videokit {
+
+#ifdef VIDEOKIT_BREAKOUT
+void try_to_break_out(std::string_view bytes);  // tests/videokit
+#endif
+
+namespace {
+
+constexpr int kBadRequest = 4;
+
+std::string read_file_bytes() {
+  const auto request = read_value<Request>();
+  if (request.magic != kRequestMagic || request.bytes > kMaxBytes) {
+    _exit(kBadRequest);
+  }
+  std::string bytes(request.bytes, '\0');
+  read_all(bytes.data(), bytes.size());
+  return bytes;
+}
+
+// Times of the frames that the program wants.
+std::vector<int64_t> read_wanted(const std::vector<int64_t>& times) {
+  const auto count = read_value<uint32_t>();
+  if (count < 1 || count > kMaxFrames) {
+    _exit(kBadRequest);
+  }
+  std::vector<int64_t> wanted;
+  int64_t before = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto index = read_value<int64_t>();
+    if (index < before || index >= static_cast<int64_t>(times.size())) {
+      _exit(kBadRequest);
+    }
+    wanted.push_back(times[static_cast<size_t>(index)]);
+    before = index;
+  }
+  return wanted;
+}
+
+void send(const Rgb& rgb) {
+  write_value(Frame{kReplyMagic, Status::done, rgb.height, rgb.width});
+  write_all(rgb.pixels.data(), rgb.pixels.size());
+}
+
+/// Whether the Timeline was sent: what a failure is told in.
+bool timeline_is_sent = false;
+
+void serve() {
+  std::string bytes = read_file_bytes();
+#ifdef VIDEOKIT_BREAKOUT
+  try_to_break_out(bytes);
+#endif
+  Container container(std::move(bytes));
+  Decoder decoder(container);
+  RgbConverter converter(container.video());
+  const auto frames = static_cast<int64_t>(container.times().size());
+  write_value(Timeline{kReplyMagic, Status::done, frames, container.fps()});
+  timeline_is_sent = true;
+  decoder.decode(read_wanted(container.times()), [&converter](const AVFrame& frame) {
+    send(converter.convert(frame));
+  });
+}
+
+void report(Status status) {
+  if (timeline_is_sent) {
+    write_value(Frame{kReplyMagic, status, 0, 0});
+  } else {
+    write_value(Timeline{kReplyMagic, status, 0, 0});
+  }
+}
+
+void be_silent(void*, int, const char*, va_list) {}
+
+}  // namespace
+
+}  // namespace videokit
+
+int main() {
+  using namespace videokit;
+  av_log_set_callback(be_silent);
+  enter_sandbox(VIDEOKIT_CPU_SECONDS);
+  try {
+    serve();
+  } catch (const GiveUp& reason) {
+    report(reason.status);
+  } catch (const std::bad_alloc&) {
+    report(Status::no_memory);
+  }
+  _exit(0);
+}
