@@ -2,7 +2,7 @@
 """Makes tests/golden/perplexity/smollm2.safetensors: how well mlx-lm predicts text.txt in float32.
 
 tools/make_perplexity_reference.py DIR, where DIR is what tools/convert_smollm2.py wrote. Needs
-mlx==0.32.4 and mlx-lm==0.32.2, which no test needs. `input_ids` [N+1] int32 are the text's first
+mlx==0.32.4 and mlx-lm==0.32.2, which no test needs. `input_ids` [N+1] int32 are the text's
 tokens, `nll` [N] float32 the negative log probability of each token after the first.
 """
 
@@ -17,7 +17,6 @@ from mlx_lm.utils import load_config
 from tokenizers import Tokenizer
 
 OUT = pathlib.Path("tests/golden/perplexity")
-POSITIONS = 1024
 QUESTION = "The capital of France is the city of"
 
 
@@ -53,8 +52,8 @@ def main():
     best = mx.argmax(model(mx.array([question]))[0, -1]).item()
     print(f"{QUESTION!r} -> {tokenizer.decode([best])!r}")
     ids = tokenizer.encode((OUT / "text.txt").read_text()).ids
-    print(f"{len(ids)} tokens, of which {POSITIONS + 1} are used")
-    ids = mx.array(ids[: POSITIONS + 1])
+    print(f"{len(ids)} tokens")
+    ids = mx.array(ids)
     logits = model(ids[None, :-1])[0]
     nll = mx.logsumexp(logits, axis=-1) - mx.take_along_axis(logits, ids[1:, None], axis=1)[:, 0]
     print(f"perplexity {float(np.exp(np.mean(np.array(nll, np.float64)))):.4f}")

@@ -84,13 +84,46 @@ Json sizes_json(const ModelShape& shape) {
   return sizes;
 }
 
-Json memory_json(const Frontend& frontend, const CheckpointSummary& summary, const ops::Ops& ops) {
+/// A prompt with these pictures, its text and answer one step of the cache; by grids alone.
+Prompt prompt_like(const Frontend& frontend, const Json& pictures) {
+  Prompt prompt;
+  for (const Json& picture : pictures) {
+    const int tokens = picture["tokens"].get<int>();
+    MediaSpan span;
+    span.runs = {{prompt.tokens(), tokens}};
+    span.patches.grid_thw = picture["grid_thw"].get<std::array<int, 3>>();
+    span.patches.count = int64_t{span.patches.grid_thw[1]} * span.patches.grid_thw[2];
+    span.patches.width = patch_width(*frontend.image_processor);
+    prompt.media.push_back(std::move(span));
+    prompt.ids.resize(prompt.ids.size() + static_cast<size_t>(tokens));
+  }
+  prompt.ids.resize(prompt.ids.size() + nn::KVCache::kStep / 2);
+  return prompt;
+}
+
+Json memory_json(
+    const Frontend& frontend,
+    const CheckpointSummary& summary,
+    const ops::Ops& ops,
+    const Json& pictures
+) {
   const MemoryEstimate estimate =
       estimate_memory(frontend, summary, ops.dtype(), Prompt{}, GenerateOptions{});
   const uint64_t step = nn::kv_cache_bytes(
       frontend.shape.layers, frontend.shape.heads, {.dtype = ops.dtype()}, nn::KVCache::kStep
   );
-  return {{"weights", estimate.weights}, {"kv_cache_per_token", step / nn::KVCache::kStep}};
+  const MemoryEstimate peak = estimate_memory(
+      frontend,
+      summary,
+      ops.dtype(),
+      prompt_like(frontend, pictures),
+      {.max_tokens = nn::KVCache::kStep / 2}
+  );
+  return {
+      {"weights", estimate.weights},
+      {"kv_cache_per_token", step / nn::KVCache::kStep},
+      {"peak", peak.total()}
+  };
 }
 
 Json inspect_json(const InspectFlags& flags) {
@@ -108,7 +141,7 @@ Json inspect_json(const InspectFlags& flags) {
       {"context", frontend.shape.max_position_embeddings},
       {"quantization", quantization_json(frontend.config)},
       {"weights", weights_json(summary)},
-      {"memory", memory_json(frontend, summary, *ops)},
+      {"memory", memory_json(frontend, summary, *ops, pictures)},
       {"stop_ids", frontend.stop_ids},
       {"pictures", pictures},
       {"build", build_json(ops->name())}
@@ -163,9 +196,12 @@ std::string inspect_text(const Json& json) {
   line(
       "memory",
       fmt::format(
-          "{} for weights, {} KV cache for 1,000 tokens",
+          "{} for weights, {} KV cache for 1,000 tokens, peak {} with these pictures, 128 tokens "
+          "of "
+          "text and 128 of answer",
           size_text(memory["weights"].get<uint64_t>()),
-          size_text(memory["kv_cache_per_token"].get<uint64_t>() * 1000)
+          size_text(memory["kv_cache_per_token"].get<uint64_t>() * 1000),
+          size_text(memory["peak"].get<uint64_t>())
       )
   );
   line("stop ids", fmt::format("{}", fmt::join(json["stop_ids"].get<std::vector<int>>(), ", ")));

@@ -26,6 +26,11 @@ struct ImageProcessor {
   PatchLayout layout() const { return {patch_size, merge_size, temporal_patch_size}; }
 };
 
+/// Numbers in one row of Patches, of three channels.
+inline int64_t patch_width(const ImageProcessor& processor) {
+  return int64_t{3} * processor.temporal_patch_size * processor.patch_size * processor.patch_size;
+}
+
 /// Reads the `image_processor` of processor_config.json where there is one, otherwise
 /// preprocessor_config.json (transformers' order). Bounds: min_pixels and max_pixels, then
 /// size.shortest_edge and size.longest_edge (areas, despite the names), then `fallback`.

@@ -178,9 +178,9 @@ MESSAGES = {
     "data that is no picture": (user(picture("data:image/png;base64,SGVsbG8=")), ["data:", "text"]),
     "video_url": (
         user({"type": "video_url", "video_url": {"url": "a.mp4"}}),
-        ["messages[0].content[0]", "video"],
+        ["a.mp4", "no such file"],
     ),
-    "video of frames": (user({"type": "video", "video": ["a.png"], "fps": 2}), ["video"]),
+    "video of frames": (user({"type": "video", "video": ["a.png"], "fps": 2}), ["a.png", "no such file"]),
 }
 
 

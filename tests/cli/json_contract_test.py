@@ -243,6 +243,10 @@ class Inspect(CliTest):
         sizes = found["sizes"]
         cached = 2 * sizes["layers"] * sizes["kv_heads"] * sizes["head_dim"]
         self.assertEqual(found["memory"]["kv_cache_per_token"], width * cached)
+        self.assertGreater(found["memory"]["peak"], found["memory"]["weights"])
+        picture = self.write("picture.png", png(640, 480, BLUE))
+        seen = self.inspect("-m", BF16, "--image", picture)
+        self.assertGreater(seen["memory"]["peak"], found["memory"]["peak"])
 
     def test_pictures_are_what_generate_makes_of_them(self):
         for height, width in ((1, 1), (60, 61), (201, 333), (400, 90), (1000, 1500)):
