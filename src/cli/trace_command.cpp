@@ -152,7 +152,7 @@ void add_trace_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("trace", "Write a model's logits along a given text or conversation");
   const auto flags = std::make_shared<TraceFlags>();
-  command->add_option("-m,--model", flags->model, "Model folder (default: the bundled tiny model)");
+  command->add_option("-m,--model", flags->model, kModelHelp);
   command->add_option("--text", flags->text, "Text file, taken without chat template; - is stdin");
   command->add_option("--messages", flags->messages, "Conversation as OpenAI messages; - is stdin");
   command->add_option("--depth", flags->options.depth, "Tokens in front that aren't traced")
