@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace whimbrel {
 
@@ -14,20 +15,25 @@ std::optional<uint64_t> read_number(const char* path) {
   return in >> value ? std::optional(value) : std::nullopt;
 }
 
-/// MemAvailable of /proc/meminfo, which is in kibibytes.
-std::optional<uint64_t> system_available() {
+/// A figure of /proc/meminfo, such as "MemAvailable:", which is in kibibytes there.
+std::optional<uint64_t> system_memory(std::string_view key) {
   std::ifstream in("/proc/meminfo");
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("MemAvailable:")) {
+    if (line.starts_with(key)) {
       return std::stoull(line.substr(line.find(':') + 1)) * 1024;
     }
   }
   return std::nullopt;
 }
 
+/// The memory controller's limit on this container, cgroup version 2; nothing where it has none.
+std::optional<uint64_t> cgroup_limit() {
+  return read_number("/sys/fs/cgroup/memory.max");
+}
+
 /// What the memory controller of cgroup version 2 leaves to this container.
 std::optional<uint64_t> cgroup_available() {
-  const std::optional<uint64_t> limit = read_number("/sys/fs/cgroup/memory.max");
+  const std::optional<uint64_t> limit = cgroup_limit();
   const std::optional<uint64_t> used = read_number("/sys/fs/cgroup/memory.current");
   if (!limit || !used) {
     return std::nullopt;
@@ -35,15 +41,18 @@ std::optional<uint64_t> cgroup_available() {
   return *limit > *used ? *limit - *used : 0;
 }
 
+std::optional<uint64_t> smaller(std::optional<uint64_t> a, std::optional<uint64_t> b) {
+  return a && b ? std::min(*a, *b) : (a ? a : b);
+}
+
 }  // namespace
 
 std::optional<uint64_t> available_memory() {
-  const std::optional<uint64_t> system = system_available();
-  const std::optional<uint64_t> cgroup = cgroup_available();
-  if (system && cgroup) {
-    return std::min(*system, *cgroup);
-  }
-  return system ? system : cgroup;
+  return smaller(system_memory("MemAvailable:"), cgroup_available());
+}
+
+std::optional<uint64_t> total_memory() {
+  return smaller(system_memory("MemTotal:"), cgroup_limit());
 }
 
 }  // namespace whimbrel

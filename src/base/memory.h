@@ -9,4 +9,8 @@ namespace whimbrel {
 /// cgroup leaves if that is less. Nothing where the system doesn't say.
 std::optional<uint64_t> available_memory();
 
+/// Bytes of memory that this process could have at most: the system's, or its cgroup's limit if
+/// that is less. Nothing where the system doesn't say.
+std::optional<uint64_t> total_memory();
+
 }  // namespace whimbrel

@@ -14,13 +14,12 @@
 #include "cli/commands.h"
 #include "cli/input_files.h"
 #include "cli/interrupt.h"
+#include "cli/load_model.h"
 #include "cli/media_flags.h"
 #include "cli/model_folder.h"
-#include "cli/ops_choice.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
-#include "engine/memory_estimate.h"
 #include "engine/messages.h"
 #include "engine/prepare.h"
 #include "generate/sampling_defaults.h"
@@ -277,22 +276,6 @@ GenerateOptions generate_options(
   };
 }
 
-Engine load_engine(
-    const GenerateFlags& flags,
-    const Frontend& frontend,
-    Checkpoint& checkpoint,
-    std::unique_ptr<const ops::Ops> ops
-) {
-  ProgressBar bar("loading", !flags.no_progress);
-  return Engine(
-      frontend,
-      checkpoint,
-      std::move(ops),
-      {.on_bytes = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); },
-       .cancelled = interrupted}
-  );
-}
-
 Generation answer(
     const GenerateFlags& flags,
     const Frontend& frontend,
@@ -401,26 +384,17 @@ void run_generate(const CLI::App& command, const GenerateFlags& flags) {
 
   catch_interrupts();
   const Stopwatch reading;
-  Checkpoint checkpoint(frontend.config);
-  std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), checkpoint.summary());
-  const std::string ops_name(ops->name());
-  if (!flags.force) {
-    require_memory(
-        estimate_memory(frontend, checkpoint.summary(), ops->dtype(), prepared.prompt, options)
-    );
-  }
-  const Engine engine = load_engine(flags, frontend, checkpoint, std::move(ops));
+  const LoadedModel loaded = load_model(
+      frontend, prepared.prompt, options, {.force = flags.force, .progress = !flags.no_progress}
+  );
   load_ms += reading.milliseconds();
-  for (const std::string& warning : checkpoint.warnings()) {
-    write_stderr(fmt::format("warning: {}\n", warning));
-  }
   if (flags.verbose) {
-    say_loaded(frontend, prepared.prompt, ops_name);
+    say_loaded(frontend, prepared.prompt, loaded.ops);
   }
 
-  const Generation generation = answer(flags, frontend, engine, prepared.prompt, options);
+  const Generation generation = answer(flags, frontend, loaded.engine, prepared.prompt, options);
   const RunTimings timings{load_ms, prepared.media_decode, prepared.preprocess, generation.timings};
-  print_answer(flags, prepared.prompt, generation, timings, ops_name);
+  print_answer(flags, prepared.prompt, generation, timings, loaded.ops);
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "cli/report.h"
 
+#include <mlx/utils.h>
+
+#include <sstream>
+
 #include "base/build_info.h"
 #include "ops/device.h"
 
@@ -44,6 +48,12 @@ Json build_json(std::string_view ops) {
       {"isa", ops::detected_isa()},
       {"blas", ops::blas_description()}
   };
+}
+
+std::string dtype_text(mlx::core::Dtype dtype) {
+  std::ostringstream text;
+  text << dtype;
+  return text.str();
 }
 
 Json media_json(const MediaSpan& span) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mlx/dtype.h>
+
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,9 @@ namespace whimbrel {
 
 /// The object of `whimbrel version --json`; `ops` is the name of the operations in use.
 Json build_json(std::string_view ops);
+
+/// A dtype as the contract spells it: `float32`, `bfloat16`, `float16`.
+std::string dtype_text(mlx::core::Dtype dtype);
 
 /// One entry of `media` in the answer of `generate --json` and in `inspect --json`.
 Json media_json(const MediaSpan& span);

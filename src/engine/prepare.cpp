@@ -130,6 +130,16 @@ Prepared prepare_raw(
   return assemble(frontend, rendered, media, options);
 }
 
+Prompt prepare_text(const Frontend& frontend, std::string_view text) {
+  if (text.empty()) {
+    throw Error(Fault::input, "text", "got an empty text, expected at least one character");
+  }
+  Prompt prompt{.ids = frontend.tokenizer.encode_text(text), .media = {}, .positions = {}};
+  require_known_ids(prompt.ids, frontend.shape.vocab_size);
+  prompt.positions = nn::mrope_positions(prompt.tokens(), {});
+  return prompt;
+}
+
 void require_room(const Prompt& prompt, int context) {
   if (prompt.tokens() >= context) {
     throw Error(

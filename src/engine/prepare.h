@@ -45,6 +45,10 @@ Prepared prepare_raw(
     const MediaOptions& options = {}
 );
 
+/// Plain text without template: nothing in it is a special token. Throws Error(Fault::input) where
+/// it is empty or no UTF-8.
+Prompt prepare_text(const Frontend& frontend, std::string_view text);
+
 /// Throws Error(Fault::input) with both numbers where a prompt leaves no room for an answer.
 void require_room(const Prompt& prompt, int context);
 

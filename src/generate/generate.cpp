@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "generate/forward.h"
 #include "generate/stop_text.h"
 #include "models/prompt_chunk.h"
 #include "text/detokenizer.h"
@@ -35,7 +36,7 @@ class Answer {
         stop_text_(options.stops) {}
 
   Generation make() {
-    encode_media();
+    run_towers();
     decode(prefill());
     emit(stop_text_.push(detokenizer_.finish()));
     emit(stop_text_.finish());
@@ -47,13 +48,10 @@ class Answer {
   }
 
  private:
-  void encode_media() {
+  void run_towers() {
     const Stopwatch watch;
-    for (const MediaSpan& span : prompt_.media) {
-      require_not_cancelled();
-      features_.push_back(model_.encode(span.patches));
-      mx::eval(features_.back().arrays());
-    }
+    features_ =
+        encode_media(model_, prompt_, prompt_.media.size(), [this] { require_not_cancelled(); });
     generation_.timings.tower = watch.milliseconds();
   }
 
@@ -120,10 +118,7 @@ class Answer {
 
   std::vector<float> last_logits(const mx::array& hidden) const {
     const int rows = hidden.shape(0);
-    const mx::array last = mx::slice(hidden, {rows - 1, 0}, {rows, hidden.shape(1)});
-    mx::array logits = mx::astype(model_.logits(last), mx::float32);
-    logits.eval();
-    return {logits.data<float>(), logits.data<float>() + logits.size()};
+    return evaluated_logits(model_, mx::slice(hidden, {rows - 1, 0}, {rows, hidden.shape(1)}));
   }
 
   void emit(const std::string& text) {

@@ -5,6 +5,9 @@
 #include <mlx/device.h>
 #include <mlx/mlx.h>
 
+#include <thread>
+#include <variant>
+
 namespace whimbrel::ops {
 
 namespace {
@@ -63,6 +66,19 @@ std::string_view detected_isa() {
 #else
   return "scalar";
 #endif
+}
+
+std::string device_name() {
+  const auto& info = mlx::core::device_info();
+  const auto found = info.find("device_name");
+  const std::string* name =
+      found == info.end() ? nullptr : std::get_if<std::string>(&found->second);
+  return name == nullptr ? "unknown" : *name;
+}
+
+int threads() {
+  const auto blas = find_symbol<int (*)()>("openblas_get_num_threads");
+  return blas != nullptr ? blas() : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 void set_threads(int threads) {

@@ -16,6 +16,12 @@ std::string blas_description();
 /// `scalar`, `avx2`, `avx512` or `neon`.
 std::string_view detected_isa();
 
+/// The name of what MLX computes on, such as a CPU's model name.
+std::string device_name();
+
+/// Threads that matrix products use on a CPU.
+int threads();
+
 /// Threads that matrix products may use; at least 1.
 void set_threads(int threads);
 

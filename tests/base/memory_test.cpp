@@ -14,6 +14,13 @@ TEST(Memory, the_system_says_what_is_left) {
   EXPECT_GT(*available, uint64_t{1} << 20);
   EXPECT_LT(*available, uint64_t{1} << 50);
 }
+
+TEST(Memory, what_is_left_is_part_of_all) {
+  const std::optional<uint64_t> total = total_memory();
+  ASSERT_TRUE(total);
+  EXPECT_GE(*total, available_memory().value());
+  EXPECT_LT(*total, uint64_t{1} << 50);
+}
 #endif
 
 TEST(Executable, is_the_running_program) {

@@ -10,7 +10,7 @@
 #include "engine/messages.h"
 #include "engine/prepare.h"
 #include "models/prompt_chunk.h"
-#include "tests/support/graph.h"
+#include "ops/graph.h"
 #include "tests/support/reference.h"
 #include "tests/support/source_dir.h"
 
@@ -96,7 +96,7 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
       allowed.insert(kRouter.begin(), kRouter.end());
     }
     std::set<std::string> leaks;
-    walk_graph(results, [&](const mx::array& node) {
+    ops::walk_graph(results, [&](const mx::array& node) {
       if (!node.has_primitive()) {
         return;
       }

@@ -11,7 +11,7 @@
 #include "engine/messages.h"
 #include "engine/prepare.h"
 #include "models/prompt_chunk.h"
-#include "tests/support/graph.h"
+#include "ops/graph.h"
 #include "tests/support/reference.h"
 #include "tests/support/source_dir.h"
 
@@ -77,7 +77,7 @@ class GenerateTest : public testing::Test {
     mx::eval(cache.arrays());
     const int32_t id = 5;
     const nn::Chunk next = next_chunk(prompt, cache.length(), id);
-    return operations({engine_.model().logits(engine_.model().forward(next, cache))});
+    return ops::operations({engine_.model().logits(engine_.model().forward(next, cache))});
   }
 
   Frontend frontend_;

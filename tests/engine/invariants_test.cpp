@@ -12,7 +12,7 @@
 
 #include "models/family.h"
 #include "nn/kv_cache_file.h"
-#include "tests/support/graph.h"
+#include "ops/graph.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
 #include "tests/support/tiny_model.h"
@@ -104,7 +104,7 @@ class Invariants : public testing::TestWithParam<std::string> {
     decode(prompt, cache, some_ids(behind));
     const int32_t id = 5;
     const nn::Chunk chunk = next_chunk(prompt, cache.tokens(), id);
-    return operations({model().logits(model().forward(chunk, cache))});
+    return ops::operations({model().logits(model().forward(chunk, cache))});
   }
 
   LoadedModel loaded_;
@@ -328,7 +328,7 @@ TEST_P(Invariants, rope_tables_are_made_once_a_forward) {
     const mx::Shape shape = {end - first, model().config().attention.heads.head_dim / 2};
     const nn::Chunk chunk = prompt_chunk(prompt, features, first, end);
     std::set<std::uintptr_t> found;
-    walk_graph({model().forward(chunk, cache)}, [&](const mx::array& node) {
+    ops::walk_graph({model().forward(chunk, cache)}, [&](const mx::array& node) {
       if (!node.has_primitive() && node.dtype() == mx::float32 && node.shape() == shape) {
         found.insert(node.id());
       }
@@ -353,7 +353,7 @@ TEST_P(Invariants, nothing_repeats_keys_and_values) {
   const int rows = cache.length();
   const auto repeated = static_cast<size_t>(rows) * static_cast<size_t>(heads.heads) *
                         static_cast<size_t>(heads.head_dim);
-  walk_graph({hidden}, [&](const mx::array& node) {
+  ops::walk_graph({hidden}, [&](const mx::array& node) {
     if (node.has_primitive() && node.ndim() >= 3) {
       const std::string name = node.primitive().name();
       EXPECT_FALSE(node.size() == repeated && name != "Broadcast") << name;

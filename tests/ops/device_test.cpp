@@ -28,5 +28,15 @@ TEST(Device, threads_do_not_change_a_product) {
   EXPECT_LT(mx::max(mx::abs(mx::subtract(one, two))).item<float>(), 1e-4F);
 }
 
+TEST(Device, says_what_it_is) {
+  EXPECT_FALSE(device_name().empty());
+  EXPECT_NE(device_name(), "unknown");
+}
+
+TEST(Device, threads_are_those_that_were_set) {
+  set_threads(1);
+  EXPECT_EQ(threads(), 1);
+}
+
 }  // namespace
 }  // namespace whimbrel::ops

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "ops/graph.h"
 #include "ops/ops.h"
-#include "tests/support/graph.h"
 
 namespace whimbrel::ops {
 namespace {
@@ -133,7 +133,7 @@ TEST(ReferenceOps, equal_segments_share_one_attention) {
   const mx::array qkv = mx::random::normal({10, 3 * 16});
   const RopeTables rope{mx::ones({10, 4}), mx::zeros({10, 4})};
   const auto softmaxes = [&](const std::vector<int>& borders) {
-    return test::operations({ops->segment_attention(qkv, 2, rope, borders)}).count("Softmax");
+    return operations({ops->segment_attention(qkv, 2, rope, borders)}).count("Softmax");
   };
   EXPECT_EQ(softmaxes({0, 2, 4, 6, 8, 10}), 1U);
   EXPECT_EQ(softmaxes({0, 4, 8, 10}), 2U);
@@ -146,7 +146,7 @@ TEST(ReferenceOps, one_query_row_has_no_mask) {
   const KVBuffer cache{{mx::zeros({1, 2, 64, 8})}, {mx::zeros({1, 2, 64, 8})}, {mx::float32}};
   const auto graph = [&](int rows) {
     const Qkv qkv{mx::zeros({rows, 32}), mx::zeros({rows, 16}), mx::zeros({rows, 16})};
-    return test::operations(
+    return operations(
         {ops->attention(qkv, kShape, std::nullopt, no_rotation(rows), cache, 20).output}
     );
   };

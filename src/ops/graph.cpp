@@ -1,10 +1,30 @@
-#include "tests/support/graph.h"
+#include "ops/graph.h"
 
-#include <mlx/primitives.h>
+#include <algorithm>
+#include <array>
+#include <typeinfo>
 
-namespace whimbrel::test {
+namespace whimbrel::ops {
 
 namespace mx = mlx::core;
+
+namespace {
+
+constexpr std::array<std::string_view, 11> kViews = {
+    "AsStrided",
+    "Broadcast",
+    "BroadcastAxes",
+    "ExpandDims",
+    "Flatten",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unflatten",
+};
+
+}  // namespace
 
 void walk_graph(
     const std::vector<mx::array>& roots, const std::function<void(const mx::array&)>& visit
@@ -34,4 +54,13 @@ std::multiset<std::string> operations(const std::vector<mx::array>& roots) {
   return names;
 }
 
-}  // namespace whimbrel::test
+bool is_own(const mx::Primitive& primitive) {
+  // The mangled name of a class in namespace whimbrel, on Linux and macOS alike.
+  return std::string_view(typeid(primitive).name()).find("8whimbrel") != std::string_view::npos;
+}
+
+bool is_view(std::string_view name) {
+  return std::ranges::count(kViews, name) != 0;
+}
+
+}  // namespace whimbrel::ops

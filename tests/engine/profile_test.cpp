@@ -1,0 +1,122 @@
+// What a decode step costs: nothing of it may grow with the context but what attention reads.
+
+#include "generate/profile.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "engine/engine.h"
+#include "engine/prepare.h"
+#include "tests/support/reference.h"
+#include "tests/support/source_dir.h"
+
+namespace whimbrel::test {
+namespace {
+
+class ProfileTest : public testing::Test {
+ protected:
+  ProfileTest()
+      : frontend_(load_frontend(bundled_model("tiny-qwen2-5-vl-4bit"))),
+        checkpoint_(frontend_.config),
+        ops_(choose_ops("", checkpoint_.summary())),
+        dtype_(ops_->dtype()),
+        engine_(frontend_, checkpoint_, std::move(ops_), LoadEvents{}),
+        filler_(frontend_.tokenizer.encode_text("The heron waits.")) {}
+
+  Prompt picture_prompt() const {
+    ChatInput input;
+    input.media = {{"shapes", read_file(source_dir() / "examples/shapes.png", Fault::input)}};
+    const Json content = Json::array({Json::object({{"type", "image"}})});
+    input.chat.messages.push_back(Json::object({{"role", "user"}, {"content", content}}));
+    return prepare_chat(
+               frontend_, ChatTemplate::load(frontend_.config.folder, frontend_.tokenizer), input
+    )
+        .prompt;
+  }
+
+  std::vector<StepProfile> profile(const Prompt& prompt, std::vector<int> contexts) const {
+    return profile_steps(
+        engine_.model(), prompt, filler_, {.contexts = std::move(contexts), .steps = 2}
+    );
+  }
+
+  uint64_t cache_bytes_per_token() const {
+    const ModelShape& shape = frontend_.shape;
+    return 2ULL * static_cast<uint64_t>(shape.layers) *
+           static_cast<uint64_t>(shape.heads.kv_heads) *
+           static_cast<uint64_t>(shape.heads.head_dim) * mx::size_of(dtype_);
+  }
+
+  void expect_flat(const StepProfile& near, const StepProfile& far) const {
+    EXPECT_GT(near.nodes, frontend_.shape.layers);
+    EXPECT_EQ(near.nodes, far.nodes);
+    EXPECT_EQ(near.own_launches, far.own_launches);
+    EXPECT_EQ(near.bytes.weights, far.bytes.weights);
+    EXPECT_EQ(near.bytes.inputs, far.bytes.inputs);
+    const auto tokens = static_cast<uint64_t>(far.context - near.context);
+    EXPECT_EQ(far.bytes.cache - near.bytes.cache, tokens * cache_bytes_per_token());
+    EXPECT_EQ(near.bytes.cache, static_cast<uint64_t>(near.context + 1) * cache_bytes_per_token());
+  }
+
+  Frontend frontend_;
+  Checkpoint checkpoint_;
+  std::unique_ptr<const ops::Ops> ops_;
+  mx::Dtype dtype_;
+  Engine engine_;
+  std::vector<int32_t> filler_;
+};
+
+TEST_F(ProfileTest, only_the_cache_grows) {
+  const std::vector<StepProfile> steps = profile({}, {64, 700});
+  expect_flat(steps[0], steps[1]);
+  EXPECT_EQ(steps[0].context, 64);
+  EXPECT_EQ(steps[1].context, 700);
+  for (const StepProfile& step : steps) {
+    EXPECT_GT(step.host_ms, 0);
+    EXPECT_GT(step.device_ms, 0);
+    EXPECT_GT(step.active_memory, step.bytes.weights);
+  }
+}
+
+TEST_F(ProfileTest, a_full_buffer_is_not_seen) {
+  // At these contexts a step would first have to make the cache larger.
+  const std::vector<StepProfile> steps = profile({}, {255, 256, 512});
+  expect_flat(steps[0], steps[1]);
+  expect_flat(steps[1], steps[2]);
+}
+
+TEST_F(ProfileTest, a_step_behind_a_picture_costs_the_same) {
+  const std::vector<StepProfile> text = profile({}, {100});
+  const std::vector<StepProfile> picture = profile(picture_prompt(), {100});
+  EXPECT_EQ(picture[0].nodes, text[0].nodes);
+  EXPECT_EQ(picture[0].ops, text[0].ops);
+  EXPECT_EQ(picture[0].bytes.activations, text[0].bytes.activations);
+  EXPECT_EQ(picture[0].bytes.cache, text[0].bytes.cache);
+}
+
+TEST_F(ProfileTest, weights_are_the_decoders) {
+  // All of the decoder's numbers, nothing of the tower: on a CPU they are unpacked to float32.
+  const uint64_t weights = profile({}, {64})[0].bytes.weights;
+  const CheckpointSummary summary = checkpoint_.summary();
+  EXPECT_GT(weights, summary.parameters);
+  EXPECT_LT(weights, summary.parameters * sizeof(float));
+}
+
+TEST_F(ProfileTest, a_prompt_longer_than_the_context_is_refused) {
+  EXPECT_THROW(profile(picture_prompt(), {20}), Error);
+}
+
+TEST_F(ProfileTest, filler_goes_on_behind_the_prompt) {
+  const Prompt prompt = picture_prompt();
+  const Prompt filled = fill_prompt(prompt, filler_, prompt.tokens() + 3);
+  EXPECT_EQ(filled.tokens(), prompt.tokens() + 3);
+  for (const std::vector<int32_t>& axis : filled.positions.axes) {
+    ASSERT_EQ(std::ssize(axis), filled.tokens());
+    EXPECT_EQ(axis[static_cast<size_t>(prompt.tokens())], axis[axis.size() - 4] + 1);
+    EXPECT_EQ(axis.back(), filled.tokens() - 1 + prompt.positions.delta);
+  }
+}
+
+}  // namespace
+}  // namespace whimbrel::test
