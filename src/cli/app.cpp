@@ -88,6 +88,7 @@ int run_app(int argc, char** argv) {
   add_pull_command(app);
   add_list_command(app);
   add_remove_command(app);
+  add_verify_command(app);
   add_version_command(app);
   try {
     return parse_and_run(app, argc, argv);

@@ -10,6 +10,7 @@ void add_inspect_command(CLI::App& app);
 void add_list_command(CLI::App& app);
 void add_pull_command(CLI::App& app);
 void add_remove_command(CLI::App& app);
+void add_verify_command(CLI::App& app);
 void add_version_command(CLI::App& app);
 
 }  // namespace whimbrel
