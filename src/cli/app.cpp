@@ -92,6 +92,7 @@ int run_app(int argc, char** argv) {
   add_compare_command(app);
   add_profile_command(app);
   add_doctor_command(app);
+  add_verify_command(app);
   add_version_command(app);
   try {
     return parse_and_run(app, argc, argv);

@@ -33,6 +33,9 @@ class Engine {
 
   const Model& model() const { return *model_; }
 
+  /// What activations are held in.
+  mx::Dtype dtype() const { return ops_->dtype(); }
+
  private:
   std::unique_ptr<const ops::Ops> ops_;
   std::optional<const Model> model_;

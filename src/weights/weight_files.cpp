@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "weights/quote.h"
+#include "weights/reference_file.h"
 #include "weights/shard_index.h"
 
 namespace whimbrel {
@@ -103,7 +104,7 @@ std::vector<fs::path> safetensors_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code code;
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
-    if (at->path().extension() == ".safetensors") {
+    if (at->path().extension() == ".safetensors" && at->path().filename() != kReferenceFile) {
       files.push_back(at->path());
     }
   }

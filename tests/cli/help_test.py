@@ -5,7 +5,7 @@ import unittest
 
 from support import BUNDLED, SHAPES, CliTest, run
 
-COMMANDS = ("generate", "inspect", "pull", "list", "rm", "version")
+COMMANDS = ("generate", "inspect", "pull", "list", "rm", "verify", "version")
 NEEDS_A_HUB = ("pull", "rm")  # hub_test.py runs their examples
 GENERATE_FLAGS = (
     "-m --image -p --system --messages --json --max-tokens -n --temperature --top-k --top-p "
@@ -61,6 +61,8 @@ class Examples(CliTest):
         conversation = self.write("conversation.json", '[{"role": "user", "content": "Hi"}]')
         own = {"DIR": BUNDLED, "conversation.json": conversation}
         own |= {name: SHAPES for name in ("photo.jpg", "a.jpg", "b.png")}
+        # One example writes it, a later one reads it.
+        own["reference.safetensors"] = self.folder / "reference.safetensors"
         tried = 0
         for command in ((), *((name,) for name in COMMANDS if name not in NEEDS_A_HUB)):
             for line in examples(run(*command, "--help").out):

@@ -141,8 +141,8 @@ class Safetensors:
             }
         )
 
-    def write(self, path: pathlib.Path) -> None:
-        header, end = {"__metadata__": {"format": "pt"}}, 0
+    def write(self, path: pathlib.Path, **metadata: str) -> None:
+        header, end = {"__metadata__": {"format": "pt", **metadata}}, 0
         for name, (dtype, shape, data) in self.tensors.items():
             header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + len(data)]}
             end += len(data)

@@ -355,6 +355,8 @@ TEST(Checkpoint, IndexAndShardsHaveToAgree) {
 TEST(Checkpoint, OneFileOfAnyNameWithoutIndex) {
   const WeightFolder folder;
   EXPECT_TRUE(contains(model_error([&] { open(folder); }), "a folder without weights"));
+  folder.write("whimbrel-reference.safetensors", safetensors_bytes({zeros("r", {2})}));
+  EXPECT_TRUE(contains(model_error([&] { open(folder); }), "a folder without weights"));
   folder.write("weights.safetensors", safetensors_bytes({zeros("a", {2})}));
   EXPECT_TRUE(open(folder).has("a"));
   folder.write("more.safetensors", safetensors_bytes({zeros("b", {2})}));
