@@ -48,9 +48,7 @@ struct Loaded {
         ) {}
 
   static std::unique_ptr<const ops::Ops> make_ops(mx::Dtype dtype) {
-    return ops::make_reference_ops(
-        dtype, dtype == mx::float32 ? ops::Arithmetic::float32 : ops::Arithmetic::native
-    );
+    return ops::make_reference_ops(dtype, ops::Arithmetic::float32);
   }
 
   std::map<std::string, CheckResult> check(const std::optional<Reference>& reference = {}) const {
@@ -248,7 +246,7 @@ TEST(VerifyOrder, a_tower_that_remembers_is_found) {
 TEST(VerifyOrder, rows_of_another_picture_are_found) {
   const Loaded loaded(kBundled);
   verify::Run run = verify::run_whole(loaded.engine.model(), loaded.inputs.pictures->colours);
-  const Run* const runs[] = {&run};
+  const verify::Run* const runs[] = {&run};
   expect_passed(verify::check_picture_rows(runs, *loaded.frontend.media));
   std::swap(run.features[0], run.features[1]);
   expect_failed(verify::check_picture_rows(runs, *loaded.frontend.media), "colours");
