@@ -4,7 +4,8 @@
 Writes DIR/M for each model: config.json, generation_config.json, and safetensors files with the
 names, dtypes and shapes of the full-size model. Their data are holes: no disk space, zeros when
 read. Files hold at most 5 GB, with an index where there are several, as on the hub. Models whose
-name ends in -4bit have the form of MLX's conversions.
+name ends in -4bit have the form of MLX's conversions; --packed-tower packs their towers too, as
+some conversions do.
 """
 
 import argparse
@@ -23,12 +24,13 @@ QUANTIZED = {f"{name}-4bit": name for name in published.MLX_4BIT}
 MODELS = (*published.CONFIGS, *QUANTIZED)
 
 
-def checkpoint(model: str) -> tuple[dict, Outlines]:
+def checkpoint(model: str, packed_tower: bool) -> tuple[dict, Outlines]:
     config = published.CONFIGS[QUANTIZED.get(model, model)]()
     tensors = make_outlines(config)
     if model not in QUANTIZED:
         return config, layouts.hub_tensors(config, tensors, experts_out_in=False, nested=False)
-    return quantized(layouts.mlx_config(config), layouts.mlx_tensors(tensors), bits=4)
+    tensors = layouts.mlx_tensors(tensors)
+    return quantized(layouts.mlx_config(config), tensors, bits=4, tower=packed_tower)
 
 
 def shards(tensors: Outlines) -> list[Outlines]:
@@ -79,9 +81,9 @@ def write_weights(folder: pathlib.Path, tensors: Outlines, made_by: str):
     write_json(folder / "model.safetensors.index.json", index)
 
 
-def make_model(model: str, folder: pathlib.Path):
+def make_model(model: str, folder: pathlib.Path, packed_tower: bool):
     """Writes one model into `folder`."""
-    config, tensors = checkpoint(model)
+    config, tensors = checkpoint(model, packed_tower)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", config)
     write_json(folder / "generation_config.json", published.GENERATION)
@@ -94,9 +96,10 @@ def main():
     )
     parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
     parser.add_argument("--model", action="append", choices=MODELS, default=[])
+    parser.add_argument("--packed-tower", action="store_true")
     arguments = parser.parse_args()
     for model in arguments.model or MODELS:
-        make_model(model, arguments.out / model)
+        make_model(model, arguments.out / model, arguments.packed_tower)
 
 
 if __name__ == "__main__":

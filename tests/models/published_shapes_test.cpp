@@ -1,6 +1,6 @@
 // Published checkpoints loaded at full size without their weights: names, shapes, layouts, tying
-// and configuration, as tools/make_published_shapes.py makes them. Figures are those of the models'
-// cards and index files; where they come rounded, so are ours.
+// and configuration, as tools/make_published_shapes.py makes them. Exact totals are those that the
+// published files' byte counts give; rounded figures follow from the models' stated sizes.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 #include <cctype>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "models/family.h"
@@ -85,10 +86,12 @@ std::string in_billions(uint64_t count, int digits) {
 
 /// The checkpoint's folder, gone with this.
 struct Dry {
-  explicit Dry(std::string_view model) {
-    test::run_tool(
-        "make_published_shapes.py", {"--out", folder.path().string(), "--model", std::string(model)}
-    );
+  explicit Dry(std::string_view model, const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> arguments = {
+        "--out", folder.path().string(), "--model", std::string(model)
+    };
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    test::run_tool("make_published_shapes.py", arguments);
     config = read_model_config(folder.path() / model);
   }
 
@@ -174,6 +177,22 @@ std::string test_name(const testing::TestParamInfo<Published>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, PublishedShapes, testing::ValuesIn(kModels), test_name);
+
+/// Matrices whose columns no group divides stay plain: 4304 and 3420.
+TEST(PackedTower, loads_beside_plain_matrices) {
+  for (const auto& [model, packed, plain] :
+       {std::tuple{"Qwen3-VL-30B-A3B-Instruct-4bit", "pos_embed", "blocks.0.mlp.linear_fc2"},
+        std::tuple{"Qwen2.5-VL-3B-Instruct-4bit", "merger.mlp.2", "blocks.0.mlp.down_proj"}}) {
+    const Dry dry(model, {"--packed-tower"});
+    Checkpoint checkpoint(dry.config);
+    EXPECT_TRUE(checkpoint.has(fmt::format("visual.{}.scales", packed)));
+    EXPECT_FALSE(checkpoint.has(fmt::format("visual.{}.scales", plain)));
+    const test::LazyOps ops;
+    const nn::WeightLoader loader(checkpoint, ops, [](uint64_t) {});
+    find_family(dry.config.model_type).load(dry.config, loader);
+    EXPECT_NO_THROW(checkpoint.require_all_taken());
+  }
+}
 
 TEST(PublishedTotals, are_exact) {
   constexpr auto kTotals = std::to_array<std::pair<std::string_view, uint64_t>>({

@@ -91,15 +91,22 @@ def packed(module: str, weight: Outline, bits: int) -> Outlines:
     }
 
 
-def quantized(config: dict, tensors: Outlines, bits: int) -> tuple[dict, Outlines]:
-    """As mlx-vlm converts: every matrix of the text decoder, routers at 8 bits; not the tower."""
+def is_packed(name: str, tensor: Outline, tower: bool) -> bool:
+    if name.startswith("language_model."):
+        return len(tensor.shape) > 1
+    return tower and len(tensor.shape) == 2 and tensor.shape[-1] % GROUP_SIZE == 0
+
+
+def quantized(config: dict, tensors: Outlines, bits: int, tower: bool) -> tuple[dict, Outlines]:
+    """As mlx-vlm converts: every matrix of the text decoder, routers at 8 bits. With `tower`, as
+    others do: matrices of the tower too, where groups divide their columns."""
     setting = {"group_size": GROUP_SIZE, "bits": bits, "mode": "affine"}
     block, result = dict(setting), {}
     for name, tensor in tensors.items():
-        module = name.removesuffix(".weight")
-        if not name.startswith("language_model.") or len(tensor.shape) == 1:
+        if not is_packed(name, tensor, tower):
             result[name] = tensor
             continue
+        module = name.removesuffix(".weight")
         result |= packed(module, tensor, bits)
         if bits_of(module, bits) != bits:
             block[module] = setting | {"bits": bits_of(module, bits)}
