@@ -1,11 +1,14 @@
-"""How published checkpoints name and lay out the tensors of tensors.py, and spell config.json."""
+"""How published checkpoints name and lay out a model's tensors, and spell its config.json.
+
+Works on numpy arrays and, without numpy, on outlines (outline.py).
+"""
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
-import numpy as np
-
-from .tensors import Tensors
+Array = Any  # np.ndarray or Outline
+Tensors = dict[str, Array]
 
 EXPERTS = ".mlp.experts."
 PATCH_KERNEL = "visual.patch_embed.proj.weight"
@@ -28,7 +31,7 @@ def rename(tensors: Tensors, prefixes: dict[str, str]) -> Tensors:
 # ---- experts
 
 
-def one_by_one(path: str, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> Tensors:
+def one_by_one(path: str, gate: Array, up: Array, down: Array) -> Tensors:
     """mlp.experts.0.gate_proj.weight …, as text checkpoints have it."""
     stacks = {"gate_proj": gate, "up_proj": up, "down_proj": down}
     return {
@@ -38,19 +41,19 @@ def one_by_one(path: str, gate: np.ndarray, up: np.ndarray, down: np.ndarray) ->
     }
 
 
-def fused_in_out(path: str, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> Tensors:
+def fused_in_out(path: str, gate: Array, up: Array, down: Array) -> Tensors:
     """[experts, in, out], as vision-language checkpoints have it."""
     fused = fused_out_in(path, gate, up, down)
     return {name: value.transpose(0, 2, 1) for name, value in fused.items()}
 
 
-def fused_out_in(path: str, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> Tensors:
+def fused_out_in(path: str, gate: Array, up: Array, down: Array) -> Tensors:
     """[experts, out, in], as newer modules of transformers hold it."""
-    gate_up = np.concatenate([gate, up], axis=1)
+    gate_up = gate.__array_namespace__().concat([gate, up], axis=1)
     return {f"{path}.experts.gate_up_proj": gate_up, f"{path}.experts.down_proj": down}
 
 
-def switched(path: str, gate: np.ndarray, up: np.ndarray, down: np.ndarray) -> Tensors:
+def switched(path: str, gate: Array, up: Array, down: Array) -> Tensors:
     """Stacks of MLX conversions."""
     stacks = {"gate_proj": gate, "up_proj": up, "down_proj": down}
     return {f"{path}.switch_mlp.{name}.weight": stack for name, stack in stacks.items()}

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <stdexcept>
+
+#include "ops/ops.h"
+
+namespace whimbrel::test {
+
+/// Loads and evaluates nothing: a model of any size is checked tensor by tensor, and none of its
+/// weights is read. It can't compute; every operation is std::logic_error.
+class LazyOps : public ops::Ops {
+ public:
+  std::string_view name() const override { return "lazy"; }
+  ops::mx::Dtype dtype() const override { return ops::mx::bfloat16; }
+
+  ops::PackedMatrixPtr pack(ops::Matrix) const override {
+    return std::make_shared<const ops::PackedMatrix>();
+  }
+  ops::mx::array pack_vector(const ops::mx::array& vector) const override { return vector; }
+
+  ops::mx::array embed(const ops::PackedMatrix&, const ops::mx::array&) const override { refuse(); }
+  ops::mx::array linear(const ops::mx::array&, const ops::PackedMatrix&) const override {
+    refuse();
+  }
+  ops::mx::array linear_residual(
+      const ops::mx::array&, const ops::PackedMatrix&, const ops::mx::array&
+  ) const override {
+    refuse();
+  }
+  ops::mx::array linear_gelu(
+      const ops::mx::array&, const ops::PackedMatrix&, ops::Gelu
+  ) const override {
+    refuse();
+  }
+  ops::mx::array norm(const ops::mx::array&, const ops::Norm&) const override { refuse(); }
+  std::vector<ops::mx::array> norm_linears(
+      const ops::mx::array&, const ops::Norm&, std::span<const ops::PackedMatrixPtr>
+  ) const override {
+    refuse();
+  }
+  ops::mx::array norm_swiglu(
+      const ops::mx::array&, const ops::RmsNorm&, const ops::PackedMatrix&, const ops::PackedMatrix&
+  ) const override {
+    refuse();
+  }
+  ops::mx::array experts_residual(
+      const ops::mx::array&, const ops::RmsNorm&, const ops::Experts&
+  ) const override {
+    refuse();
+  }
+  ops::AttentionResult attention(
+      const ops::Qkv&,
+      const ops::HeadShape&,
+      const std::optional<ops::HeadNorms>&,
+      const ops::RopePlan&,
+      const ops::KVBuffer&,
+      int
+  ) const override {
+    refuse();
+  }
+  ops::mx::array segment_attention(
+      const ops::mx::array&, int, const ops::RopeTables&, std::span<const int>
+  ) const override {
+    refuse();
+  }
+
+ private:
+  [[noreturn]] static void refuse() { throw std::logic_error("[LazyOps] has no weights"); }
+};
+
+}  // namespace whimbrel::test
