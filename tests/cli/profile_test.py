@@ -37,7 +37,11 @@ class Profile(CliTest):
             self.assertLess(pair[0]["bytes"], pair[1]["bytes"])
 
     def test_default(self):
-        self.check(self.profile("--steps", 2), [64, 2048])
+        report = self.profile("--steps", 2)
+        self.check(report, [64, 2048])
+        # A copied cache would show: all layers together hold ten times this.
+        far = report["contexts"][1]
+        self.assertLess(far["memory"]["step"], far["bytes"]["cache"] / 10)
 
     def test_behind_a_picture(self):
         report = self.profile("--image", SHAPES, "--contexts", "100,600", "--steps", 2)
