@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/digest.h"
 
 namespace whimbrel {
 
@@ -160,7 +160,7 @@ void require_whole(const Trace& trace, std::string_view where) {
 }  // namespace
 
 std::string input_sha256(const Prompt& prompt, const std::vector<MediaInput>& media) {
-  Sha256 sum;
+  Digest sum;
   sum.update(fmt::format("ids {}\n", prompt.ids.size())).update(bytes_of(prompt.ids));
   for (const MediaInput& input : media) {
     sum.update(fmt::format("media {} {}\n", input.bytes.size(), input.frames.size()));

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "base/sha256.h"
+#include "base/digest.h"
 #include "weights/weight_files.h"
 
 namespace whimbrel {
@@ -39,7 +39,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 }  // namespace
 
 std::string checkpoint_sha256(const fs::path& folder) {
-  Sha256 sum;
+  Digest sum;
   for (const fs::path& file : files_of(folder)) {
     sum.update(fmt::format("{} {}\n", file.filename().string(), fs::file_size(file)));
     update_with_file(sum, file);

@@ -1,21 +1,18 @@
 #include "weights/hub_file.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "weights/hub_http.h"
 
@@ -91,37 +88,6 @@ Locking try_lock(int fd, const fs::path& path) {
       throw_io(path, "locking it", errno);
   }
 }
-
-class Hash {
- public:
-  explicit Hash(const EVP_MD* kind) : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    require(context_ && EVP_DigestInit_ex(context_.get(), kind, nullptr) == 1);
-  }
-
-  void add(std::string_view bytes) {
-    require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
-  }
-
-  std::string hex() {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
-    unsigned size = 0;
-    require(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1);
-    std::string text;
-    for (unsigned i = 0; i < size; ++i) {
-      text += fmt::format("{:02x}", digest[i]);
-    }
-    return text;
-  }
-
- private:
-  static void require(bool done) {
-    if (!done) {
-      throw std::bad_alloc();
-    }
-  }
-
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
 
 }  // namespace
 
@@ -232,11 +198,11 @@ std::string hash_for_blob(
 ) {
   const FileDescriptor file(open_or_throw(path, O_RDONLY, 0));
   const bool is_sha256 = blob.size() == kSha256Digits;
-  Hash hash(is_sha256 ? EVP_sha256() : EVP_sha1());
+  Digest digest(is_sha256 ? DigestKind::sha256 : DigestKind::sha1);
   if (!is_sha256) {
     // How git names a blob: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
     const std::string header = fmt::format("blob {}", status_of(file.get(), path).st_size);
-    hash.add({header.c_str(), header.size() + 1});
+    digest.update({header.c_str(), header.size() + 1});
   }
   std::vector<char> block(kHashBlock);
   while (true) {
@@ -245,12 +211,12 @@ std::string hash_for_blob(
     }
     const ssize_t bytes = read(file.get(), block.data(), block.size());
     if (bytes == 0) {
-      return hash.hex();
+      return digest.hex();
     }
     if (bytes < 0 && errno != EINTR) {
       throw_io(path, "reading", errno);
     }
-    hash.add({block.data(), static_cast<size_t>(bytes < 0 ? 0 : bytes)});
+    digest.update({block.data(), static_cast<size_t>(bytes < 0 ? 0 : bytes)});
   }
 }
 

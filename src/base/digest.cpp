@@ -1,4 +1,4 @@
-#include "base/sha256.h"
+#include "base/digest.h"
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -21,26 +21,27 @@ EVP_MD_CTX* context_of(void* context) {
 
 void require(int success) {
   if (success != 1) {
-    throw std::runtime_error("[sha256] the cryptography library refused");
+    throw std::runtime_error("[digest] the cryptography library refused");
   }
 }
 
 }  // namespace
 
-void Sha256::FreeContext::operator()(void* context) const {
+void Digest::FreeContext::operator()(void* context) const {
   EVP_MD_CTX_free(context_of(context));
 }
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  require(EVP_DigestInit_ex(context_of(context_.get()), EVP_sha256(), nullptr));
+Digest::Digest(DigestKind kind) : context_(EVP_MD_CTX_new()) {
+  const EVP_MD* method = kind == DigestKind::sha1 ? EVP_sha1() : EVP_sha256();
+  require(EVP_DigestInit_ex(context_of(context_.get()), method, nullptr));
 }
 
-Sha256& Sha256::update(std::string_view bytes) {
+Digest& Digest::update(std::string_view bytes) {
   require(EVP_DigestUpdate(context_of(context_.get()), bytes.data(), bytes.size()));
   return *this;
 }
 
-std::string Sha256::hex() {
+std::string Digest::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
   unsigned int size = 0;
   require(EVP_DigestFinal_ex(context_of(context_.get()), digest.data(), &size));
@@ -51,7 +52,7 @@ std::string Sha256::hex() {
   return text;
 }
 
-void update_with_file(Sha256& sum, const std::filesystem::path& path) {
+void update_with_file(Digest& sum, const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::string piece(kPiece, '\0');
   while (in) {

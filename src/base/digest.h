@@ -7,14 +7,16 @@
 
 namespace whimbrel {
 
-/// SHA-256 (FIPS 180-4) of bytes that come in pieces.
-class Sha256 {
+enum class DigestKind { sha1, sha256 };
+
+/// SHA-1 or SHA-256 (FIPS 180-4) of bytes that come in pieces.
+class Digest {
  public:
-  Sha256();
+  explicit Digest(DigestKind kind = DigestKind::sha256);
 
-  Sha256& update(std::string_view bytes);
+  Digest& update(std::string_view bytes);
 
-  /// 64 hex digits over all that was given. Ends the sum: nothing may follow.
+  /// Hex digits over all that was given. Ends the sum: nothing may follow.
   std::string hex();
 
  private:
@@ -25,6 +27,6 @@ class Sha256 {
 };
 
 /// Adds a whole file to the sum, piece by piece. Throws Error(Fault::io) where reading fails.
-void update_with_file(Sha256& sum, const std::filesystem::path& path);
+void update_with_file(Digest& sum, const std::filesystem::path& path);
 
 }  // namespace whimbrel
