@@ -10,7 +10,7 @@ namespace {
 nn::DecoderConfig decoder_config(const ModelConfig& config) {
   nn::DecoderConfig decoder = read_text_config(config);
   decoder.attention.head_norms = true;
-  decoder.moe = read_moe_config(config, /*norm_topk_prob=*/false);
+  decoder.moe = read_moe_config(config);
   return decoder;
 }
 

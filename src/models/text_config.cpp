@@ -105,7 +105,7 @@ void require_interleaved(const ModelConfig& config, bool interleaved) {
   }
 }
 
-nn::MoeConfig read_moe_config(const ModelConfig& config, bool norm_topk_prob) {
+nn::MoeConfig read_moe_config(const ModelConfig& config) {
   const JsonSource source = config.source();
   const Json& text = config.text;
   const int64_t experts = get_int(text, "num_experts", source, 1, kMaxExperts);
@@ -114,7 +114,7 @@ nn::MoeConfig read_moe_config(const ModelConfig& config, bool norm_topk_prob) {
       .num_experts_per_tok =
           static_cast<int>(get_int(text, "num_experts_per_tok", source, 1, experts)),
       .moe_intermediate_size = get_size(text, "moe_intermediate_size", source),
-      .norm_topk_prob = get_bool_or(text, "norm_topk_prob", norm_topk_prob, source),
+      .norm_topk_prob = get_bool_or(text, "norm_topk_prob", false, source),
       .dense_layers = layers_without_experts(config),
   };
 }

@@ -19,8 +19,8 @@ std::vector<int> read_mrope_section(const ModelConfig& config, const std::vector
 /// Refuses an order of the multimodal rope's axes that is not the family's.
 void require_interleaved(const ModelConfig& config, bool interleaved);
 
-/// Experts, and the layers that have none (mlp_only_layers, decoder_sparse_step).
-/// `norm_topk_prob` counts where the file doesn't say.
-nn::MoeConfig read_moe_config(const ModelConfig& config, bool norm_topk_prob);
+/// Experts, and the layers that have none (mlp_only_layers, decoder_sparse_step). Without
+/// norm_topk_prob in the file the chosen weights are left as they are.
+nn::MoeConfig read_moe_config(const ModelConfig& config);
 
 }  // namespace whimbrel

@@ -1,4 +1,4 @@
-#include "models/deepstack_config.h"
+#include "models/deepstack_family.h"
 
 #include <fmt/ranges.h>
 
@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "models/config_keys.h"
-#include "models/vision_config.h"
 
 namespace whimbrel {
 
@@ -50,6 +49,14 @@ std::vector<int> deepstack_indexes(const ModelConfig& config, int depth) {
 
 }  // namespace
 
+nn::DecoderConfig deepstack_decoder_config(const ModelConfig& config) {
+  nn::DecoderConfig decoder = read_text_config(config);
+  decoder.attention.head_norms = true;
+  require_interleaved(config, true);
+  decoder.rope_axes = nn::interleaved_axes(read_mrope_section(config, {24, 20, 20}));
+  return decoder;
+}
+
 nn::DeepstackTowerConfig read_deepstack_config(const ModelConfig& config) {
   const JsonSource source = vision_source(config);
   const Json& vision = config.vision;
@@ -60,6 +67,30 @@ nn::DeepstackTowerConfig read_deepstack_config(const ModelConfig& config) {
   };
   const nn::VisionConfig parsed = read_vision_config(config, widths, "gelu_pytorch_tanh");
   return {parsed, table_side(config), deepstack_indexes(config, parsed.depth)};
+}
+
+nn::VisionConfig deepstack_vision_config(const ModelConfig& config) {
+  return read_deepstack_config(config).vision;
+}
+
+std::optional<MediaRules> deepstack_media_rules(const ModelConfig& config) {
+  MediaRules rules = read_media_rules(config, deepstack_vision_config(config));
+  rules.image_bounds = {.min_pixels = 65536, .max_pixels = 16777216};
+  rules.video_timing = VideoTiming::timestamped;
+  rules.video = {
+      .frame_count = FrameCount::any,
+      .sizing = VideoSizing::per_video,
+      .bounds = {.min_pixels = 4096, .max_pixels = 25165824},
+  };
+  return rules;
+}
+
+Model load_deepstack_model(
+    const ModelConfig& config, const nn::DecoderConfig& decoder, const nn::WeightLoader& loader
+) {
+  return load_vision_model(config, decoder, loader, [&] {
+    return nn::DeepstackTower(loader, read_deepstack_config(config));
+  });
 }
 
 }  // namespace whimbrel
