@@ -211,7 +211,7 @@ void add_profile_command(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  whimbrel profile -m DIR\n"
-      "  whimbrel profile -m DIR --image photo.jpg --contexts 512,4096 --json"
+      "  whimbrel profile -m DIR --image photo.jpg --contexts 256,1024 --json"
   );
   command->callback([flags] { run_profile(*flags); });
 }

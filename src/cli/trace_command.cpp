@@ -174,7 +174,7 @@ void add_trace_command(CLI::App& app) {
       "  whimbrel trace -m DIR --text book.txt --depth 2048 -o decode.jsonl\n"
       "  whimbrel trace -m DIR --text book.txt --depth 2048 --width 64 -o chunks.jsonl\n"
       "  whimbrel trace -m DIR --messages conversation.json --positions 64 -o picture.jsonl\n"
-      "  whimbrel compare decode.jsonl chunks.jsonl"
+      "Then: whimbrel compare decode.jsonl chunks.jsonl"
   );
   command->callback([flags] { run_trace(*flags); });
 }

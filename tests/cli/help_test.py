@@ -5,8 +5,12 @@ import unittest
 
 from support import BUNDLED, SHAPES, CliTest, run
 
-COMMANDS = ("generate", "inspect", "pull", "list", "rm", "verify", "version")
-NEEDS_A_HUB = ("pull", "rm")  # hub_test.py runs their examples
+COMMANDS = (
+    "generate", "inspect", "pull", "list", "rm", "verify", "trace", "compare", "profile", "doctor",
+    "version",
+)
+# hub_test.py and trace_test.py run what needs a hub, or two traces.
+NEEDS_MORE = ("pull", "rm", "trace", "compare")
 GENERATE_FLAGS = (
     "-m --image -p --system --messages --json --max-tokens -n --temperature --top-k --top-p "
     "--min-p --repetition-penalty --presence-penalty --frequency-penalty --seed --stop --ctx "
@@ -64,7 +68,7 @@ class Examples(CliTest):
         # One example writes it, a later one reads it.
         own["reference.safetensors"] = self.folder / "reference.safetensors"
         tried = 0
-        for command in ((), *((name,) for name in COMMANDS if name not in NEEDS_A_HUB)):
+        for command in ((), *((name,) for name in COMMANDS if name not in NEEDS_MORE)):
             for line in examples(run(*command, "--help").out):
                 words = [
                     own.get(word, BUNDLED if word.startswith("./") else word)
