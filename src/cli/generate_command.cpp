@@ -264,6 +264,7 @@ GenerateOptions generate_options(
 ) {
   const int context = context_of(flags, frontend.shape);
   require_room(prompt, context);
+  require_valid(flags.kv_limit);
   return {
       .sampling = sampling_options(flags, frontend.config),
       .max_tokens =

@@ -18,7 +18,20 @@ int extent(const MediaSpan& span) {
 
 }  // namespace
 
+void require_valid(const KVLimit& limit) {
+  if (limit.max_rows != 0 && limit.keep >= limit.max_rows) {
+    throw Error(
+        Fault::usage,
+        "--keep",
+        "got {}, expected fewer than --max-kv-size {}",
+        limit.keep,
+        limit.max_rows
+    );
+  }
+}
+
 KVWindow::KVWindow(const KVLimit& limit, const Prompt& prompt) : limit_(limit), prompt_(prompt) {
+  require_valid(limit);
   if (limit.max_rows == 0) {
     return;
   }
@@ -27,15 +40,6 @@ KVWindow::KVWindow(const KVLimit& limit, const Prompt& prompt) : limit_(limit), 
     keep_ = cut->first_token();
   }
   begin_ = keep_;
-  if (capacity() < 1) {
-    throw Error(
-        Fault::usage,
-        "--max-kv-size",
-        "got {} with {} kept tokens, expected room for at least one more",
-        limit.max_rows,
-        keep_
-    );
-  }
   for (const MediaSpan& span : prompt.media) {
     if (extent(span) > capacity() && span.end_token() > keep_) {
       throw Error(
@@ -64,26 +68,28 @@ int KVWindow::begin_outside_media(int begin) const {
   return cut == nullptr ? begin : cut->end_token();
 }
 
+/// Tokens that fit behind those up to `next` without a drop.
+int KVWindow::room(int next) const {
+  const int in_window = std::max(next - begin_, 0);
+  const int kept_to_come = std::max(keep_ - next, 0);
+  return kept_to_come + capacity() - in_window;
+}
+
 KVWindow::Step KVWindow::make_room(int next, int wanted) {
   if (limit_.max_rows == 0) {
     return {std::nullopt, wanted};
   }
-  // A picture that has begun to arrive stays until it is whole.
-  const MediaSpan* arriving = span_around(next);
-  const int held = arriving == nullptr ? next : arriving->first_token();
-  int end = std::min(wanted, std::max(held, keep_) + capacity());
-  if (arriving != nullptr && end > arriving->end_token()) {
-    end = arriving->end_token();
+  std::optional<DroppedTokens> drop;
+  if (room(next) == 0) {
+    // A picture that has begun to arrive stays until it is whole.
+    const MediaSpan* arriving = span_around(next);
+    const int held = arriving == nullptr ? next : arriving->first_token();
+    const int at_once = std::clamp(capacity() / 2, 1, kDropStep);
+    const int begin = begin_outside_media(std::min(begin_ + at_once, held));
+    drop = DroppedTokens{begin_, begin};
+    begin_ = begin;
   }
-  if (end - begin_ <= capacity()) {
-    return {std::nullopt, end};
-  }
-  const int needed = end - capacity();
-  const int at_once = std::min({begin_ + kDropStep, begin_ + capacity() / 2, held});
-  const int begin = begin_outside_media(std::max(needed, at_once));
-  const DroppedTokens drop{begin_, begin};
-  begin_ = begin;
-  return {drop, end};
+  return {drop, std::min(wanted, next + room(next))};
 }
 
 std::optional<DroppedTokens> KVWindow::dropped() const {

@@ -13,6 +13,9 @@ struct KVLimit {
   int keep = 4;      // first tokens of a prompt that are never dropped
 };
 
+/// Throws Error(Fault::usage) where no window is left behind the kept tokens.
+void require_valid(const KVLimit& limit);
+
 /// Tokens [first, end) of a sequence that the model can no longer see.
 struct DroppedTokens {
   int first;
@@ -25,7 +28,7 @@ struct DroppedTokens {
 class KVWindow {
  public:
   /// Throws Error(Fault::input) where a picture has more tokens than the window has room for, and
-  /// Error(Fault::usage) where the limit leaves no window behind the kept tokens.
+  /// as require_valid does.
   KVWindow(const KVLimit& limit, const Prompt& prompt);
 
   /// What to do before the next forward.
@@ -34,7 +37,9 @@ class KVWindow {
     int end;                            // the forward takes tokens up to this one
   };
 
-  /// Makes room for the tokens from `next` to at most `wanted`, of which `next` are in the cache.
+  /// Makes room for tokens from `next` on, of which `next` are in the cache, to at most `wanted`:
+  /// what fits; and in a full window at most half of it and 256 tokens, more only where a picture
+  /// would be cut.
   Step make_room(int next, int wanted);
 
   /// Tokens at the front that stay, and so their rows.
@@ -45,6 +50,7 @@ class KVWindow {
 
  private:
   int capacity() const { return limit_.max_rows - keep_; }
+  int room(int next) const;
   const MediaSpan* span_around(int token) const;
   int begin_outside_media(int begin) const;
 

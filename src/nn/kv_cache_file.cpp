@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <mlx/mlx.h>
 
+#include <charconv>
+
 #include "base/error.h"
 
 namespace whimbrel::nn {
@@ -10,6 +12,8 @@ namespace whimbrel::nn {
 namespace mx = mlx::core;
 
 namespace {
+
+constexpr int kBits = 8;  // of affine codes, the only ones that a cache holds
 
 using Arrays = std::unordered_map<std::string, mx::array>;
 
@@ -51,12 +55,17 @@ class CacheFile {
     }
   }
 
+  /// A count that the file's metadata states.
   int number(const std::string& name) const {
     const auto found = metadata_.find(name);
-    if (found == metadata_.end()) {
-      refuse(path_, "no " + name);
+    const std::string text = found == metadata_.end() ? "" : found->second;
+    int value = -1;
+    const char* end = text.data() + text.size();
+    const std::from_chars_result read = std::from_chars(text.data(), end, value);
+    if (read.ec != std::errc{} || read.ptr != end || value < 0) {
+      refuse(path_, fmt::format("\"{}\" for the number of {}", text, name));
     }
-    return std::stoi(found->second);
+    return value;
   }
 
   std::optional<mx::array> find(const std::string& name) const {
@@ -64,15 +73,38 @@ class CacheFile {
     return found == arrays_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  ops::KVRows rows(const std::string& name, const ops::HeadShape& shape) const {
-    const std::optional<mx::array> data = find(name);
-    if (!data || data->ndim() != 4 || data->shape(1) != shape.kv_heads) {
-      refuse(path_, "no " + name + " of its heads");
+  /// Keys or values of a layer, `length` rows.
+  ops::KVRows rows(const std::string& name, const ops::HeadShape& shape, int length) const {
+    ops::KVRows rows{require(name), find(name + ".scales"), find(name + ".offsets")};
+    const auto is_of_width = [&](const std::optional<mx::array>& array, int width) {
+      return array && array->shape() == mx::Shape{1, shape.kv_heads, length, width};
+    };
+    if (!rows.scales) {
+      if (rows.offsets || !is_of_width(rows.data, shape.head_dim)) {
+        refuse(path_, name + " of another shape");
+      }
+      return rows;
     }
-    return {*data, find(name + ".scales"), find(name + ".offsets")};
+    const int groups = rows.scales->ndim() == 4 ? rows.scales->shape(3) : 0;
+    const bool fits = groups > 0 && shape.head_dim % groups == 0 &&
+                      is_of_width(rows.scales, groups) && is_of_width(rows.offsets, groups) &&
+                      rows.data.dtype() == mx::uint32 &&
+                      is_of_width(rows.data, shape.head_dim * kBits / 32);
+    if (!fits) {
+      refuse(path_, name + " of another shape");
+    }
+    return rows;
   }
 
  private:
+  mx::array require(const std::string& name) const {
+    const std::optional<mx::array> found = find(name);
+    if (!found) {
+      refuse(path_, "no " + name);
+    }
+    return *found;
+  }
+
   const std::filesystem::path& path_;
   Arrays arrays_;
   std::unordered_map<std::string, std::string> metadata_;
@@ -84,13 +116,9 @@ ops::KVFormat format_of(const ops::KVRows& rows, int head_dim) {
   }
   return {
       .dtype = rows.scales->dtype(),
-      .bits = rows.data.shape(3) * 32 / head_dim,
+      .bits = kBits,
       .group_size = head_dim / rows.scales->shape(3),
   };
-}
-
-int width_of(const ops::KVFormat& format, int head_dim) {
-  return format.bits == 0 ? head_dim : head_dim * format.bits / 32;
 }
 
 }  // namespace
@@ -108,7 +136,11 @@ void save_kv_cache(const KVCache& cache, const std::filesystem::path& file) {
       {"dropped", std::to_string(cache.dropped())},
   };
   try {
-    mx::save_safetensors(file.string(), arrays, metadata);
+    // Under its name only when it is whole.
+    std::filesystem::path partial = file;
+    partial.replace_extension(".partial.safetensors");
+    mx::save_safetensors(partial.string(), arrays, metadata);
+    std::filesystem::rename(partial, file);
   } catch (const std::exception& error) {
     throw Error(Fault::io, file.string(), "got an error when writing the cache: {}", error.what());
   }
@@ -122,12 +154,12 @@ KVCache read_kv_cache(const std::filesystem::path& file, int layers, const ops::
   const int length = saved.number("length");
   std::vector<LayerCache> read;
   for (int i = 0; i < layers; ++i) {
-    ops::KVRows keys = saved.rows(fmt::format("layers.{}.keys", i), shape);
-    ops::KVRows values = saved.rows(fmt::format("layers.{}.values", i), shape);
+    ops::KVRows keys = saved.rows(fmt::format("layers.{}.keys", i), shape, length);
+    ops::KVRows values = saved.rows(fmt::format("layers.{}.values", i), shape, length);
     const ops::KVFormat format = format_of(keys, shape.head_dim);
-    if (keys.data.shape(2) != length || values.data.shape() != keys.data.shape() ||
-        keys.data.shape(3) != width_of(format, shape.head_dim)) {
-      refuse(file, fmt::format("layer {} of another length or width", i));
+    if (keys.scales.has_value() != values.scales.has_value() ||
+        keys.data.dtype() != values.data.dtype()) {
+      refuse(file, fmt::format("keys and values of layer {} in different forms", i));
     }
     read.push_back({{std::move(keys), std::move(values), format}, length});
   }

@@ -187,6 +187,18 @@ class NothingAsked(CliTest):
             self.assertRegex(err, r"\Aerror: \[generate\] .*-p TEXT.*stdin\n\Z")
 
 
+class NoStandardInput(CliTest):
+    def test_a_model_loads(self):
+        """As services start programs: a weight file must not get descriptor 0."""
+        command = f'exec "{BINARY}" generate -m "{BUNDLED}" -p Hi -n 2 --temperature 0 <&-'
+        found = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, timeout=RUN_SECONDS, check=False
+        )
+        self.assertEqual((found.returncode, found.stderr), (0, ""))
+        asked = ("-p", "Hi", "-n", 2, "--temperature", 0)
+        self.assertEqual(found.stdout, run("generate", "-m", BUNDLED, *asked).out)
+
+
 class Interrupt(CliTest):
     def interrupt(self, waiting: Session, signal_number=signal.SIGINT) -> tuple[int, str, str]:
         waiting.process.send_signal(signal_number)

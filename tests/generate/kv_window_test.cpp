@@ -37,6 +37,8 @@ std::vector<DroppedTokens> run(const Prompt& prompt, const KVLimit& limit, int c
       EXPECT_EQ(step.drop->first, begin);
       EXPECT_LE(step.drop->end, next) << "tokens that are not there yet";
       EXPECT_FALSE(is_cut(prompt, step.drop->end)) << step.drop->end;
+      const int at_once = std::clamp((limit.max_rows - window.keep()) / 2, 1, 256);
+      EXPECT_LE(step.drop->end - step.drop->first, at_once + 19) << "with the rest of a picture";
       rows -= step.drop->end - step.drop->first;
       begin = step.drop->end;
       drops.push_back(*step.drop);
@@ -82,7 +84,24 @@ TEST(KVWindow, drops_several_rows_at_a_time) {
   const Prompt prompt = example();
   const std::vector<DroppedTokens> drops = run(prompt, {110, 4}, 100, 150);
   ASSERT_EQ(drops.size(), 1U);
-  EXPECT_EQ(drops[0].end, 70) << "half of the window, and the picture that it would cut";
+  EXPECT_EQ(drops[0].end, 70) << "half of the window, and the video that it would cut";
+}
+
+TEST(KVWindow, a_long_chunk_leaves_recent_tokens) {
+  Prompt prompt;
+  prompt.ids.resize(5000);
+  for (const int max_rows : {256, 512, 1024, 4096}) {
+    KVWindow window({max_rows, 4}, prompt);
+    int begin = window.keep();
+    for (int next = 0; next < 5000;) {
+      const KVWindow::Step step = window.make_room(next, std::min(next + 512, 5000));
+      begin = step.drop ? step.drop->end : begin;
+      if (step.drop) {
+        EXPECT_GE(next - begin, (max_rows - 4) / 2) << "tokens that the next one sees";
+      }
+      next = step.end;
+    }
+  }
 }
 
 TEST(KVWindow, says_all_that_was_dropped) {
@@ -107,6 +126,8 @@ TEST(KVWindow, a_picture_that_cannot_fit_is_refused) {
   }
   EXPECT_NO_THROW(KVWindow({24, 4}, prompt));
   EXPECT_THROW(KVWindow({4, 4}, prompt), Error);
+  EXPECT_THROW(require_valid({.max_rows = 100, .keep = 100}), Error);
+  EXPECT_NO_THROW(require_valid({}));
 }
 
 }  // namespace
