@@ -10,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -41,6 +42,10 @@ struct Published {
   uint64_t kv_bytes;                 // of keys and values a token, bf16
   std::string_view gigabytes;        // of the weight files
   std::optional<Sight> sight = std::nullopt;
+
+  friend std::ostream& operator<<(std::ostream& out, const Published& published) {
+    return out << published.model;
+  }
 };
 
 constexpr auto kModels = std::to_array<Published>({
@@ -75,10 +80,6 @@ constexpr auto kModels = std::to_array<Published>({
      "18.26",
      kQwen3Sight},
 });
-
-void PrintTo(const Published& published, std::ostream* out) {
-  *out << published.model;
-}
 
 std::string in_billions(uint64_t count, int digits) {
   return fmt::format("{:.{}f}", static_cast<double>(count) / 1e9, digits);
