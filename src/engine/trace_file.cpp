@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "base/error.h"
 #include "base/digest.h"
+#include "base/error.h"
 
 namespace whimbrel {
 
