@@ -37,8 +37,8 @@ void limit(int resource, rlim_t soft, rlim_t hard) {
 
 void allow_memory(scmp_filter_ctx filter) {
   // Memory that no file backs and that is never run.
-  const scmp_arg_cmp anonymous = SCMP_A4(SCMP_CMP_MASKED_EQ, UINT32_MAX, UINT32_MAX);
-  const scmp_arg_cmp not_executable = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+  const scmp_arg_cmp anonymous{4, SCMP_CMP_MASKED_EQ, UINT32_MAX, UINT32_MAX};
+  const scmp_arg_cmp not_executable{2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0};
   require(
       seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 2, not_executable, anonymous) == 0
   );
@@ -52,8 +52,8 @@ void allow_memory(scmp_filter_ctx filter) {
 }
 
 void allow_channel(scmp_filter_ctx filter) {
-  const scmp_arg_cmp from = SCMP_A0(SCMP_CMP_EQ, STDIN_FILENO);
-  const scmp_arg_cmp to = SCMP_A0(SCMP_CMP_EQ, STDOUT_FILENO);
+  const scmp_arg_cmp from{0, SCMP_CMP_EQ, STDIN_FILENO, 0};
+  const scmp_arg_cmp to{0, SCMP_CMP_EQ, STDOUT_FILENO, 0};
   require(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(read), 1, from) == 0);
   require(seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1, to) == 0);
 }
