@@ -97,8 +97,8 @@ std::vector<double> scalar_product(std::span<const float> x, std::span<const flo
     for (int out = 0; out < kOutputs; ++out) {
       double sum = 0;
       for (int i = 0; i < kInputs; ++i) {
-        sum += double{x[static_cast<size_t>(row * kInputs + i)]} *
-               weight[static_cast<size_t>(out * kInputs + i)];
+        sum += double{x[static_cast<size_t>(row) * kInputs + static_cast<size_t>(i)]} *
+               weight[static_cast<size_t>(out) * kInputs + static_cast<size_t>(i)];
       }
       output.push_back(sum);
     }
@@ -130,7 +130,8 @@ std::vector<double> scalar_attention(
     for (int row = 0; row < rows; ++row) {
       double score = 0;
       for (int i = 0; i < kHeads.head_dim; ++i) {
-        score += q[static_cast<size_t>(head * kHeads.head_dim + i)] * at(k, row, kv_head, i);
+        score += q[static_cast<size_t>(head) * kHeads.head_dim + static_cast<size_t>(i)] *
+                 at(k, row, kv_head, i);
       }
       weights.push_back(std::exp(score / std::sqrt(kHeads.head_dim)));
       total += weights.back();

@@ -56,10 +56,11 @@ void skip_pictures(const ResultListener& on_result) {
 }  // namespace
 
 std::vector<Run> run_inputs(const Model& model, const Inputs& inputs) {
-  Run text = run_whole(model, inputs.text);
+  // First of all, so that nothing of a picture can be in it.
+  const Run text = run_whole(model, inputs.text);
   std::vector<Run> runs;
   for (const Input* input : inputs.recorded()) {
-    runs.push_back(input == &inputs.text ? std::move(text) : run_whole(model, *input));
+    runs.push_back(input == &inputs.text ? text : run_whole(model, *input));
   }
   return runs;
 }
