@@ -8,6 +8,7 @@ from support import (
     BUNDLED,
     GREEN,
     SHAPES,
+    SOURCE,
     CliTest,
     parse_json,
     png,
@@ -189,6 +190,20 @@ class Answer(CliTest):
             self.assertEqual([entry["source"] for entry in answer["media"]], list(map(str, order)))
             heights = [entry["size"][0] for entry in answer["media"]]
             self.assertEqual(heights, [168 if path == self.blue else 400 for path in order])
+
+    def test_a_box_finds_its_way_back(self):
+        """Some models answer in pixels of the resized picture; `media` holds both sizes."""
+        turned = SOURCE / "tests/golden/media/decode/exif_6.jpg"
+        for picture, size in ((self.green, [400, 90]), (turned, [16, 24]), (SHAPES, [201, 333])):
+            [entry] = self.answer("--image", picture, "-p", "Where?", "-n", 1)["media"]
+            self.assertEqual(entry["size"], size, "as the picture is seen")
+            height, width = entry["resized"]
+            self.assertLess(abs(height - width * size[0] / size[1]), 1.5 * 28)
+            for side, resized in zip(size, entry["resized"], strict=True):
+                for edge in (0, side // 3, side):
+                    answered = round(edge * resized / side)
+                    back = answered * side / resized
+                    self.assertLessEqual(abs(back - edge), max(1, side / resized))
 
 
 class Streams(CliTest):

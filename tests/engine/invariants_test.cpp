@@ -10,12 +10,15 @@
 #include <filesystem>
 #include <set>
 
+#include "base/file.h"
 #include "models/family.h"
 #include "nn/kv_cache_file.h"
 #include "ops/graph.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/tiny_model.h"
+#include "text/chat_template.h"
 
 namespace whimbrel::test {
 namespace {
@@ -68,6 +71,33 @@ class Invariants : public testing::TestWithParam<std::string> {
       all.push_back(loaded_.prompt({kShapes}, "Describe this image."));
     }
     return all;
+  }
+
+  /// Two pictures with a video of four frames between them.
+  Prompt picture_video_picture() const {
+    const auto read = [](const std::string& name) {
+      return read_file(source_dir() / name, Fault::input);
+    };
+    MediaInput video{.source = "clip", .kind = MediaKind::video, .fps = 2.0};
+    for (int i = 0; i < 4; ++i) {
+      const std::string frame = fmt::format("tests/golden/reference/media/clip-{}.png", i);
+      video.frames.push_back({frame, read(frame)});
+    }
+    ChatInput input;
+    input.media = {
+        {.source = kShapes, .bytes = read(kShapes)},
+        video,
+        {.source = kOther, .bytes = read(kOther)}
+    };
+    Json content = Json::array();
+    for (const std::string type : {"image", "video", "image"}) {
+      content.push_back(Json::object({{"type", type}}));
+    }
+    content.push_back(Json::object({{"type", "text"}, {"text", "Compare."}}));
+    input.chat.messages.push_back(Json::object({{"role", "user"}, {"content", content}}));
+    const ChatTemplate chat_template =
+        ChatTemplate::load(loaded_.frontend.config.folder, loaded_.frontend.tokenizer);
+    return prepare_chat(loaded_.frontend, chat_template, input).prompt;
   }
 
   mx::array whole(const Prompt& prompt) const {
@@ -378,6 +408,140 @@ TEST_P(Invariants, a_trimmed_cache_takes_chunks_as_it_takes_single_rows) {
   EXPECT_EQ(single.shape(0), 20);
   EXPECT_LT(largest_difference(behind_a_gap(7), single), kSame);
   EXPECT_LT(largest_difference(behind_a_gap(20), single), kSame);
+}
+
+/// Nothing that a prompt's positions depend on is made anew for a chunk: neither the rows of a cut
+/// picture nor the distance by which decoding goes on.
+TEST_P(Invariants, decoding_behind_chunks_is_decoding_behind_one_prefill) {
+  const Prompt prompt = prompts().back();
+  nn::KVCache at_once = prefilled(prompt);
+  const mx::array expected = decode(prompt, at_once, some_ids(8));
+  for (const int size : {7, 64}) {
+    nn::KVCache cache = model().make_cache();
+    run_chunks(model(), prompt, loaded_.encode(prompt), cache, 0, prompt.tokens(), size);
+    EXPECT_EQ(cache.tokens(), at_once.tokens() - 8);
+    EXPECT_LT(largest_difference(decode(prompt, cache, some_ids(8)), expected), kSame) << size;
+  }
+}
+
+/// Causality goes by a token's place in the prompt, never by its positions: those of one picture's
+/// tokens share a time.
+TEST_P(Invariants, a_later_patch_changes_nothing_before_it) {
+  if (!sees()) {
+    GTEST_SKIP() << "a text model";
+  }
+  const Prompt prompt = loaded_.prompt({kShapes}, "Describe this image.");
+  std::vector<nn::Features> features = loaded_.encode(prompt);
+  const int rows = prompt.media[0].tokens();
+  const int changed = rows / 2;
+  const mx::array at = mx::reshape(mx::arange(rows), {rows, 1});
+  const mx::array bump =
+      mx::where(mx::equal(at, mx::array(changed)), mx::array(1.0F), mx::array(0.0F));
+  const mx::array before = whole(prompt);
+  features[0].rows = mx::add(features[0].rows, bump);
+  for (mx::array& layer : features[0].deepstack) {
+    layer = mx::add(layer, bump);
+  }
+  nn::KVCache cache = model().make_cache();
+  const int tokens = prompt.tokens();
+  const mx::array after = run_chunks(model(), prompt, features, cache, 0, tokens, tokens);
+  const int row = prompt.media[0].first_token() + changed;
+  const mx::Shape start = {0, 0};
+  const mx::Shape stop = {row, before.shape(1)};
+  EXPECT_LT(
+      largest_difference(mx::slice(before, start, stop), mx::slice(after, start, stop)), kSame
+  );
+  EXPECT_GT(largest_difference(rows_from(before, row), rows_from(after, row)), kSame);
+}
+
+/// Attention sees differences of positions alone, on each axis.
+TEST_P(Invariants, a_shift_of_all_positions_changes_nothing) {
+  for (const Prompt& prompt : prompts()) {
+    Prompt shifted = prompt;
+    for (std::vector<int32_t>& axis : shifted.positions.axes) {
+      for (int32_t& position : axis) {
+        position += 200;
+      }
+    }
+    shifted.positions.delta += 200;
+    EXPECT_LT(largest_difference(whole(shifted), whole(prompt)), kSame);
+    nn::KVCache cache = prefilled(prompt);
+    nn::KVCache moved = prefilled(shifted);
+    const mx::array expected = decode(prompt, cache, some_ids(4));
+    EXPECT_LT(largest_difference(decode(shifted, moved, some_ids(4)), expected), kSame);
+  }
+}
+
+/// What a cache of prompt prefixes will rest on: rows may be kept up to any token of a picture.
+TEST_P(Invariants, a_prefix_may_end_anywhere_in_a_picture) {
+  if (!sees()) {
+    GTEST_SKIP() << "a text model";
+  }
+  const Prompt prompt = loaded_.prompt({kShapes}, "Describe this image.");
+  const std::vector<nn::Features> features = loaded_.encode(prompt);
+  const mx::array expected = whole(prompt);
+  const int first = prompt.media[0].first_token();
+  const int end = prompt.media[0].end_token();
+  for (const int kept : {first, first + 1, (first + end) / 2, end - 1, end, end + 1}) {
+    nn::KVCache cache = prefilled(prompt);
+    cache.truncate(kept);
+    const mx::array rest = run_chunks(model(), prompt, features, cache, kept, prompt.tokens(), 512);
+    EXPECT_LT(largest_difference(rest, rows_from(expected, kept)), kSame) << kept << " kept";
+  }
+}
+
+/// Nothing is kept by a path or by token ids, which are the same for all pictures of one size.
+TEST_P(Invariants, a_file_written_anew_is_another_picture) {
+  if (!sees()) {
+    GTEST_SKIP() << "a text model";
+  }
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() /
+      fmt::format("whimbrel-picture-{}-{}.png", GetParam(), getpid());
+  const auto ask = [&](const std::string& picture) {
+    std::filesystem::copy_file(
+        source_dir() / "tests/golden/reference/media" / picture,
+        file,
+        std::filesystem::copy_options::overwrite_existing
+    );
+    return loaded_.prompt({file.string()}, "What colour is this image?");
+  };
+  const Prompt blue = ask("blue.png");
+  const mx::array of_blue = whole(blue);
+  const Prompt green = ask("green.png");
+  EXPECT_EQ(green.ids, blue.ids);
+  EXPECT_EQ(green.positions.axes, blue.positions.axes);
+  EXPECT_GT(largest_difference(whole(green), of_blue), kSame);
+  EXPECT_EQ(largest_difference(whole(ask("blue.png")), of_blue), 0.0F);
+  std::filesystem::remove(file);
+}
+
+TEST_P(Invariants, pictures_and_videos_take_their_own_features) {
+  if (!sees()) {
+    GTEST_SKIP() << "a text model";
+  }
+  const Prompt prompt = picture_video_picture();
+  ASSERT_EQ(prompt.media.size(), 3U);
+  const MediaKind kinds[] = {MediaKind::image, MediaKind::video, MediaKind::image};
+  const std::vector<nn::Features> features = loaded_.encode(prompt);
+  const nn::Chunk chunk = prompt_chunk(prompt, features, 0, prompt.tokens());
+  size_t next = 0;
+  for (size_t i = 0; i < prompt.media.size(); ++i) {
+    const MediaSpan& span = prompt.media[i];
+    EXPECT_EQ(span.kind, kinds[i]);
+    EXPECT_EQ(features[i].rows.shape(0), span.tokens());
+    int row = 0;
+    for (const TokenRun& run : span.runs) {
+      const nn::FeatureRows& placed = chunk.media.at(next++);
+      EXPECT_EQ(placed.first, run.first);
+      const mx::array own = features[i].slice(row, row + run.tokens).rows;
+      EXPECT_EQ(largest_difference(placed.features.rows, own), 0.0F) << i;
+      row += run.tokens;
+    }
+  }
+  EXPECT_EQ(next, chunk.media.size());
+  const mx::array alone = loaded_.encode(loaded_.prompt({kOther}, "Compare."))[0].rows;
+  EXPECT_EQ(largest_difference(features[2].rows, alone), 0.0F);
 }
 
 TEST_P(Invariants, a_packed_cache_is_close_to_a_plain_one) {

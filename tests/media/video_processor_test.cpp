@@ -136,8 +136,11 @@ TEST(PreprocessVideo, the_last_frame_fills_the_last_patch) {
   EXPECT_FLOAT_EQ(level(8, 1), 20);
 }
 
-TEST(PreprocessVideo, one_frame_is_a_video_of_two) {
-  EXPECT_EQ(preprocess_video(1, [](int i) { return grey(i); }, processor()).grid_thw[0], 1);
+TEST(PreprocessVideo, any_count_is_filled_up_to_whole_patches) {
+  for (const int count : {1, 2, 3, 4, 5, 8}) {
+    const Patches patches = preprocess_video(count, [](int i) { return grey(i); }, processor());
+    EXPECT_EQ(patches.grid_thw[0], (count + 1) / 2) << count;
+  }
 }
 
 TEST(PreprocessVideo, a_frame_of_another_size_is_named) {

@@ -26,6 +26,21 @@ TEST(Rope, chunked_axes_lie_one_behind_the_other) {
   }
 }
 
+/// Height and width take every third frequency while they have any left; the rest is time's.
+TEST(Rope, interleaved_axes_take_turns) {
+  const std::vector<int> axes = interleaved_axes(std::vector<int>{24, 20, 20});
+  ASSERT_EQ(axes.size(), 64U);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    EXPECT_EQ(axes[i], i < 60 ? static_cast<int>(i % 3) : 0) << i;
+  }
+  EXPECT_EQ(
+      interleaved_axes(std::vector<int>{4, 2, 2}), (std::vector<int>{0, 1, 2, 0, 1, 2, 0, 0})
+  );
+  EXPECT_EQ(
+      interleaved_axes(std::vector<int>{3, 3, 2}), (std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1})
+  );
+}
+
 TEST(Rope, frequencies_fall_from_one) {
   const std::vector<float> frequencies = inverse_frequencies(1e6, 128);
   ASSERT_EQ(frequencies.size(), 64U);
