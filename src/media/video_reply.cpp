@@ -27,7 +27,8 @@ std::string_view describe(Status status) {
     case Status::unsupported:
       return "a video turned by something else than quarters, expected an upright one; convert it";
     case Status::no_memory:
-      return "a video that needs over 1.5 GiB to decode, expected a smaller one; scale it down";
+      return "a video that needs over 1.5 GiB to decode, or more than this system allows, expected "
+             "a smaller one; scale it down";
     case Status::broken:
     case Status::done:
       break;

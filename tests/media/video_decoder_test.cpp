@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
+#include <fstream>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "media/video_sampling.h"
+#include "tests/support/made_by_tool.h"
 #include "tests/support/picture_file.h"
 #include "tests/support/video_helper.h"
 
@@ -169,6 +173,37 @@ TEST(VideoDecoder, the_decoder_can_do_nothing_but_decode) {
   EXPECT_NE(failure("endless loop", breakout_helper()).find("too long"), std::string::npos);
   EXPECT_NE(failure("silence", breakout_helper(), 0.5).find("too long"), std::string::npos);
   EXPECT_NE(failure("harmless", breakout_helper()).find("another kind"), std::string::npos);
+}
+
+/// A decoder that ends with `code` at once.
+std::filesystem::path ending_helper(const TemporaryFolder& folder, int code) {
+  const std::filesystem::path program = folder.path() / "helper";
+  std::ofstream(program) << "#!/bin/sh\nexit " << code << "\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  return program;
+}
+
+TEST(VideoDecoder, a_decoder_that_cannot_run_is_not_the_videos_fault) {
+  const TemporaryFolder folder;
+  for (const auto& [code, named] : {std::pair(3, "locked in"), std::pair(127, "can't be loaded")}) {
+    const std::filesystem::path helper = ending_helper(folder, code);
+    try {
+      VideoDecoder(helper, std::string(1 << 20, 'x'), "clip");
+      ADD_FAILURE() << code;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::io);
+      EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(helper.string()), std::string::npos);
+    }
+  }
+  const std::filesystem::path helper = ending_helper(folder, 4);
+  EXPECT_THROW(VideoDecoder(helper, "bytes", "clip"), std::logic_error);
+}
+
+TEST(VideoDecoder, a_request_that_the_decoder_does_not_know_is_our_fault) {
+  VideoDecoder decoder(video_helper(), read_media_golden("video/h264.mp4"), "clip");
+  decoder.choose({12});
+  EXPECT_THROW(decoder.next(), std::logic_error);
 }
 
 TEST(VideoDecoder, a_missing_decoder_is_named) {
