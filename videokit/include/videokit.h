@@ -31,7 +31,7 @@ enum class Status : uint32_t {
   too_long,           // over kMaxSeconds or kMaxPackets
   too_large,          // over kMaxSide or kMaxPixels
   changing_size,      // frames of different sizes
-  unsupported,        // turned by something else than quarters
+  unsupported,        // turned by something else than quarters, or mirrored
   no_memory,
   last = no_memory,
 };
