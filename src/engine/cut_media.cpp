@@ -16,6 +16,10 @@ namespace {
 /// transformers' guess where a family that writes times isn't told the frame rate.
 constexpr double kUnknownFps = 24;
 
+/// The furthest that the videos of a prompt may move its positions on the time axis, together. Text
+/// and pictures move them by less than a position a token: an int32 holds both.
+constexpr int32_t kMostTime = 1 << 30;
+
 /// The bounds in force: the user's, otherwise the checkpoint's.
 PixelBounds asked_bounds(
     const MediaOptions& options, const PatchLayout& layout, const PixelBounds& given
@@ -75,8 +79,24 @@ struct FrameTimes {
   double sampled_fps = 0;
 };
 
+int32_t position_at(float time, const std::string& source) {
+  if (!(time <= static_cast<float>(kMostTime))) {
+    throw Error(
+        Fault::input,
+        source,
+        "got a video that reaches position {:.0f} on the time axis, expected at most {}; give a "
+        "shorter one, or frames with a higher \"fps\"",
+        time,
+        kMostTime
+    );
+  }
+  return static_cast<int32_t>(std::floor(time));
+}
+
 /// Position of each temporal patch on the time axis. In float32, as torch multiplies.
-std::vector<int32_t> axis_times(const FrameTimes& times, int patches, const MediaRules& rules) {
+std::vector<int32_t> axis_times(
+    const FrameTimes& times, int patches, const MediaRules& rules, const std::string& source
+) {
   const auto second_per_grid =
       static_cast<float>(rules.layout.temporal_patch_size / times.sampled_fps);
   const auto tokens_per_second = static_cast<float>(rules.tokens_per_second);
@@ -84,7 +104,7 @@ std::vector<int32_t> axis_times(const FrameTimes& times, int patches, const Medi
   for (int i = 0; i < patches; ++i) {
     const float time = static_cast<float>(i) * second_per_grid * tokens_per_second;
     const bool by_seconds = rules.video_timing == VideoTiming::by_seconds;
-    positions.push_back(by_seconds ? static_cast<int32_t>(std::floor(time)) : i);
+    positions.push_back(by_seconds ? position_at(time, source) : i);
   }
   return positions;
 }
@@ -99,7 +119,7 @@ CutMedium timed(
       .frame_times = {},
       .seconds = {}
   };
-  cut.frame_times = axis_times(times, patches.grid_thw[0], rules);
+  cut.frame_times = axis_times(times, patches.grid_thw[0], rules, cut.source);
   if (rules.video_timing == VideoTiming::timestamped) {
     cut.seconds = patch_seconds(times.indices, times.fps, rules.layout.temporal_patch_size);
   }
@@ -120,12 +140,27 @@ class MediaCutter {
     const Stopwatch watch;
     const double decoded_before = cut_.media_decode;
     cut_.media.push_back(cut(input));
+    require_time(cut_.media.back());
     cut_.preprocess += watch.milliseconds() - (cut_.media_decode - decoded_before);
   }
 
   CutMedia take() { return std::move(cut_); }
 
  private:
+  void require_time(const CutMedium& medium) {
+    time_ += medium.frame_times.back();
+    if (time_ > kMostTime) {
+      throw Error(
+          Fault::input,
+          medium.source,
+          "got a video that with those before it reaches position {} on the time axis, expected at "
+          "most {}; give fewer or shorter ones",
+          time_,
+          kMostTime
+      );
+    }
+  }
+
   CutMedium cut(const MediaInput& input) {
     if (input.kind == MediaKind::image) {
       return picture(input);
@@ -231,6 +266,7 @@ class MediaCutter {
   const VideoProcessor& videos_;
   const MediaOptions& options_;
   CutMedia cut_;
+  int64_t time_ = 0;  // what the videos so far move the time axis by
 };
 
 }  // namespace

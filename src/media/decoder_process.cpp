@@ -12,8 +12,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 #include "base/error.h"
+#include "videokit.h"
 
 namespace whimbrel {
 
@@ -44,17 +46,47 @@ std::array<int, 2> open_sockets(const std::string& where) {
   return ends;
 }
 
+constexpr int kNoLibraries = 127;  // of a dynamic linker
+
+/// Throws where a decoder ended, with `status` of waitpid, for a reason that isn't the video.
+void require_innocent(int status, const std::string& program) {
+  const auto ended = [status](int code) {
+    return WIFEXITED(status) && WEXITSTATUS(status) == code;
+  };
+  if (ended(static_cast<int>(videokit::Exit::no_sandbox))) {
+    throw Error(
+        Fault::io,
+        program,
+        "this system doesn't let the video decoder be locked in, expected seccomp and resource "
+        "limits to be there; run outside of what forbids them (a container, an emulator), or give "
+        "frames as pictures"
+    );
+  }
+  if (ended(kNoLibraries)) {
+    throw Error(
+        Fault::io,
+        program,
+        "got a video decoder that can't be loaded, expected it with its libraries and the memory "
+        "for them; install the program as a whole, or raise the memory limit (ulimit -v)"
+    );
+  }
+  if (ended(static_cast<int>(videokit::Exit::bad_request))) {
+    throw std::logic_error("[DecoderProcess] got a request that the video decoder doesn't know");
+  }
+}
+
 }  // namespace
 
 DecoderProcess::DecoderProcess(
     const std::filesystem::path& program, double seconds, std::string where
 )
-    : where_(std::move(where)),
+    : program_(program),
+      where_(std::move(where)),
       deadline_(Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000))) {
   const auto [ours, theirs] = open_sockets(where_);
   socket_ = ours;
   try {
-    start(program, theirs);
+    start(theirs);
   } catch (...) {
     close(ours);
     close(theirs);
@@ -71,22 +103,22 @@ DecoderProcess::~DecoderProcess() {
   }
 }
 
-void DecoderProcess::start(const std::filesystem::path& program, int socket) {
+void DecoderProcess::start(int socket) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string name = program.filename().string();
+  std::string name = program_.filename().string();
   char* arguments[] = {name.data(), nullptr};
   char* environment[] = {nullptr};
-  const int code = posix_spawn(&child_, program.c_str(), &files, nullptr, arguments, environment);
+  const int code = posix_spawn(&child_, program_.c_str(), &files, nullptr, arguments, environment);
   posix_spawn_file_actions_destroy(&files);
   if (code != 0) {
     child_ = -1;
     throw Error(
         Fault::io,
-        program.string(),
+        program_.string(),
         "starting the video decoder failed: {}; install the program as a whole",
         std::strerror(code)
     );
@@ -144,6 +176,7 @@ void DecoderProcess::report_end() {
   kill(child_, SIGKILL);  // it may have closed the socket and live on
   waitpid(child_, &status, 0);
   child_ = -1;
+  require_innocent(status, program_.string());
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
     throw Error(Fault::input, where_, "{}", kTooLong);
   }

@@ -21,17 +21,18 @@ class DecoderProcess {
   DecoderProcess& operator=(const DecoderProcess&) = delete;
 
   /// Both throw Error(Fault::input) where the process ends early, breaks a rule of its sandbox, or
-  /// takes too long.
+  /// takes too long, and Error(Fault::io) where it can't be loaded or locked in.
   void send(const void* data, size_t size);
   void receive(void* data, size_t size);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void start(const std::filesystem::path& program, int socket);
+  void start(int socket);
   void wait_for(short events);
   [[noreturn]] void report_end();
 
+  std::filesystem::path program_;
   std::string where_;
   Clock::time_point deadline_;
   pid_t child_ = -1;

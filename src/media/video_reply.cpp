@@ -25,9 +25,11 @@ std::string_view describe(Status status) {
     case Status::changing_size:
       return "a video whose frames change their size, expected one size; convert it";
     case Status::unsupported:
-      return "a video turned by something else than quarters, expected an upright one; convert it";
+      return "a video that is mirrored or turned by something else than quarters, expected an "
+             "upright one; convert it";
     case Status::no_memory:
-      return "a video that needs over 1.5 GiB to decode, expected a smaller one; scale it down";
+      return "a video that needs over 1.5 GiB to decode, or more than this system allows, expected "
+             "a smaller one; scale it down";
     case Status::broken:
     case Status::done:
       break;

@@ -56,7 +56,7 @@ struct MediaRules {
   PatchLayout layout;        // what the tower was built for
   PixelBounds image_bounds;  // where the checkpoint states none
   VideoTiming video_timing;
-  double tokens_per_second = 1;  // of VideoTiming::by_seconds
+  double tokens_per_second = 1;  // of VideoTiming::by_seconds; over 0, at most 1000
   VideoRules video = {};         // which frames are looked at, and their size
 };
 

@@ -195,12 +195,27 @@ ModelShape shape(const ModelConfig& config) {
   return model_shape(config, decoder_config(config), vision_config);
 }
 
+double read_tokens_per_second(const ModelConfig& config) {
+  constexpr double kMost = 1000;
+  const JsonSource source = vision_source(config);
+  const double given = get_number_or(config.vision, "tokens_per_second", 2, source);
+  if (!(given > 0 && given <= kMost)) {
+    throw Error(
+        Fault::model,
+        source.where,
+        "got \"tokens_per_second\": {}, expected a number over 0 and at most {}",
+        given,
+        kMost
+    );
+  }
+  return given;
+}
+
 std::optional<MediaRules> media_rules(const ModelConfig& config) {
   MediaRules rules = read_media_rules(config, vision_config(config));
   rules.image_bounds = {.min_pixels = 3136, .max_pixels = 12845056};
   rules.video_timing = VideoTiming::by_seconds;
-  rules.tokens_per_second =
-      get_number_or(config.vision, "tokens_per_second", 2, vision_source(config));
+  rules.tokens_per_second = read_tokens_per_second(config);
   rules.video = {
       .frame_count = FrameCount::even,
       .sizing = VideoSizing::per_frame,

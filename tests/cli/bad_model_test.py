@@ -124,6 +124,14 @@ CONFIG = {
         edit_config(lambda c: c.update(num_attention_heads=3)),
         ['"num_attention_heads": 3', "256"],
     ),
+    "time that stands still": (
+        edit_config(lambda c: c["vision_config"].update(tokens_per_second=0)),
+        ['"tokens_per_second": 0', "over 0"],
+    ),
+    "time that flies": (
+        edit_config(lambda c: c["vision_config"].update(tokens_per_second=1001)),
+        ['"tokens_per_second": 1001', "at most 1000"],
+    ),
     "no context": (
         edit_config(lambda c: c.update(max_position_embeddings=0)),
         ['"max_position_embeddings": 0'],

@@ -1,11 +1,33 @@
 """Videos: lists of frames in messages, the flags about pictures and videos, files."""
 import base64
 import json
+import subprocess
+import sys
 import unittest
 
-from support import BUNDLED, GOLDEN, SHAPES, SOURCE, CliTest, png, run
+from support import (
+    BINARY,
+    BUNDLED,
+    GOLDEN,
+    RUN_SECONDS,
+    SHAPES,
+    SOURCE,
+    CliTest,
+    environment,
+    png,
+    run,
+)
 
 CLIPS = SOURCE / "tests/golden/media/video"
+# Runs a program under limits below the video decoder's own, without root's right to raise them.
+LIMITED = """
+import ctypes, os, resource, sys
+PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
+ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
+resource.setrlimit(resource.RLIMIT_CPU, (100, 100))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 QUESTION = {"type": "text", "text": "Describe the video."}
 
 
@@ -151,6 +173,15 @@ class Files(VideoCase):
     def test_a_gif_as_a_picture_is_a_still(self):
         answer = self.answer("--image", CLIPS / "frames.gif", "-p", "Hi", "-n", 1)
         self.assertEqual(answer["media"][0]["kind"], "image")
+
+    @unittest.skipUnless(sys.platform.startswith("linux"), "rights as of Linux")
+    def test_lower_limits_than_the_decoders_own_are_kept(self):
+        asked = ("generate", "-m", BUNDLED, "--video", CLIPS / "h264.mp4", "-p", "Hi", "-n", 1)
+        done = subprocess.run(
+            [sys.executable, "-c", LIMITED, BINARY, *map(str, asked)],
+            env=environment(), capture_output=True, timeout=RUN_SECONDS, check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_what_is_no_video(self):
         playlist = self.write("list.mp4", "#EXTM3U\nfile:///etc/passwd\n")

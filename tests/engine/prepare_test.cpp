@@ -153,6 +153,30 @@ TEST_F(PrepareTest, frames_stand_where_the_familys_clock_says) {
   EXPECT_EQ(times(VideoTiming::by_seconds, std::nullopt), (Times{0, 2, 4, 6}));
 }
 
+TEST_F(PrepareTest, positions_that_no_int32_holds_are_refused) {
+  frontend_.media->video_timing = VideoTiming::by_seconds;
+  const auto refusal = [this](double tokens_per_second, int videos) -> std::string {
+    frontend_.media->tokens_per_second = tokens_per_second;
+    Json content = Json::array();
+    for (int i = 0; i < videos; ++i) {
+      content.push_back(video_part());
+    }
+    try {  // 20000 seconds a patch
+      chat(content, std::vector(static_cast<size_t>(videos), video(8, 1e-4)));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::input);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(1000, 1), "");  // 60 million a video
+  EXPECT_EQ(refusal(1000, 17), "");
+  EXPECT_TRUE(refusal(1000, 18).starts_with("[clip] got a video that with those before it"));
+  EXPECT_TRUE(refusal(18000, 1).starts_with("[clip] got a video that reaches position 1"));
+  EXPECT_TRUE(refusal(120000, 1).starts_with("[clip] got a video that reaches position 2"));
+  EXPECT_TRUE(refusal(1e30, 1).starts_with("[clip] got a video that reaches position "));
+}
+
 TEST_F(PrepareTest, times_in_words_stand_in_front_of_their_patches) {
   frontend_.media->video_timing = VideoTiming::timestamped;
   const Prompt prompt = chat(Json::array({video_part(), text_part("What?")}), {video(5, 29.97)});

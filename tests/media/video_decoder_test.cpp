@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
+#include <fstream>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "media/video_sampling.h"
+#include "tests/support/made_by_tool.h"
 #include "tests/support/picture_file.h"
 #include "tests/support/video_helper.h"
 
@@ -92,6 +96,48 @@ TEST(VideoDecoder, a_turned_video_is_shown_upright) {
   expect_near(pixel(image, 5, 5), {80, 175, 128});
 }
 
+/// `bytes` with `from`, which stands in there once, overwritten.
+std::string patched(std::string bytes, std::string_view from, std::string_view to) {
+  const size_t at = bytes.find(from);
+  EXPECT_NE(at, std::string::npos);
+  return bytes.replace(at, to.size(), to);
+}
+
+TEST(VideoDecoder, a_mirrored_or_skewed_video_is_refused) {
+  using namespace std::string_view_literals;
+  // The display matrix: what a step right becomes, then what a step down becomes, in 16.16.
+  constexpr auto kQuarter = "\0\0\0\0\0\1\0\0\0\0\0\0\xff\xff\0\0\0\0\0\0"sv;
+  constexpr std::array kOthers = {
+      "\0\0\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0"sv,                // transposed
+      "\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\0\0"sv,            // upside down in a mirror
+      "\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0"sv,            // in a mirror
+      "\0\1\0\0\0\0\0\0\0\0\0\0\0\0\x80\0\0\1\0\0"sv,              // skewed
+      "\0\0\xb5\4\0\0\xb5\4\0\0\0\0\xff\xff\x4a\xfc\0\0\xb5\4"sv,  // half a quarter
+  };
+  const std::string clip = read_media_golden("video/turned.mp4");
+  for (const std::string_view other : kOthers) {
+    EXPECT_NE(
+        failure(patched(clip, kQuarter, other)).find("mirrored or turned"), std::string::npos
+    );
+  }
+  constexpr auto kHalf = "\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\0\0"sv;
+  const Image image = decode(patched(clip, kQuarter, kHalf), {4})[0];
+  EXPECT_EQ(image.height, 48);
+  expect_near(pixel(image, 43, 59), {255, 255, 255});
+}
+
+TEST(VideoDecoder, a_stated_rate_that_the_frames_contradict_does_not_count) {
+  using namespace std::string_view_literals;
+  constexpr auto kDefaultDuration = "\x23\xe3\x83\x84"sv;  // of a WebM's frames, in ns
+  const std::string clip = read_media_golden("video/vp9.webm");
+  for (const std::string_view nanoseconds :
+       {"\0\0\x10\0"sv, "\1\0\0\0"sv, "\x20\0\0\0"sv, "\xff\xff\xff\xff"sv}) {
+    const std::string other = std::string(kDefaultDuration) + std::string(nanoseconds);
+    VideoDecoder decoder(video_helper(), patched(clip, kDefaultDuration, other), "clip");
+    EXPECT_NEAR(decoder.timeline().fps, 10, 0.01);
+  }
+}
+
 TEST(VideoDecoder, what_is_no_video_is_refused_unread) {
   const std::vector<std::string> files = {
       "",
@@ -169,6 +215,37 @@ TEST(VideoDecoder, the_decoder_can_do_nothing_but_decode) {
   EXPECT_NE(failure("endless loop", breakout_helper()).find("too long"), std::string::npos);
   EXPECT_NE(failure("silence", breakout_helper(), 0.5).find("too long"), std::string::npos);
   EXPECT_NE(failure("harmless", breakout_helper()).find("another kind"), std::string::npos);
+}
+
+/// A decoder that ends with `code` at once.
+std::filesystem::path ending_helper(const TemporaryFolder& folder, int code) {
+  const std::filesystem::path program = folder.path() / "helper";
+  std::ofstream(program) << "#!/bin/sh\nexit " << code << "\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  return program;
+}
+
+TEST(VideoDecoder, a_decoder_that_cannot_run_is_not_the_videos_fault) {
+  const TemporaryFolder folder;
+  for (const auto& [code, named] : {std::pair(3, "locked in"), std::pair(127, "can't be loaded")}) {
+    const std::filesystem::path helper = ending_helper(folder, code);
+    try {
+      VideoDecoder(helper, std::string(1 << 20, 'x'), "clip");
+      ADD_FAILURE() << code;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::io);
+      EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(helper.string()), std::string::npos);
+    }
+  }
+  const std::filesystem::path helper = ending_helper(folder, 4);
+  EXPECT_THROW(VideoDecoder(helper, "bytes", "clip"), std::logic_error);
+}
+
+TEST(VideoDecoder, a_request_that_the_decoder_does_not_know_is_our_fault) {
+  VideoDecoder decoder(video_helper(), read_media_golden("video/h264.mp4"), "clip");
+  decoder.choose({12});
+  EXPECT_THROW(decoder.next(), std::logic_error);
 }
 
 TEST(VideoDecoder, a_missing_decoder_is_named) {

@@ -31,9 +31,17 @@ enum class Status : uint32_t {
   too_long,           // over kMaxSeconds or kMaxPackets
   too_large,          // over kMaxSide or kMaxPixels
   changing_size,      // frames of different sizes
-  unsupported,        // turned by something else than quarters
+  unsupported,        // turned by something else than quarters, or mirrored
   no_memory,
   last = no_memory,
+};
+
+/// How the decoder's process ends where it says nothing.
+enum class Exit : int {
+  done = 0,
+  program_is_gone = 2,  // the other end of the socket is closed
+  no_sandbox = 3,       // the system doesn't let it give up its rights
+  bad_request = 4,      // a mistake of the program's
 };
 
 struct Request {

@@ -4,13 +4,9 @@
 
 #include <cerrno>
 
+#include "end.h"
+
 namespace videokit {
-
-namespace {
-
-constexpr int kProgramIsGone = 2;
-
-}  // namespace
 
 void read_all(void* data, size_t size) {
   auto* next = static_cast<char*>(data);
@@ -20,7 +16,7 @@ void read_all(void* data, size_t size) {
       continue;
     }
     if (got <= 0) {
-      _exit(kProgramIsGone);
+      end(Exit::program_is_gone);
     }
     next += got;
     size -= static_cast<size_t>(got);
@@ -35,7 +31,7 @@ void write_all(const void* data, size_t size) {
       continue;
     }
     if (put <= 0) {
-      _exit(kProgramIsGone);
+      end(Exit::program_is_gone);
     }
     next += put;
     size -= static_cast<size_t>(put);

@@ -101,6 +101,7 @@ void Container::find_track() {
 
 void Container::list_packets() {
   const PacketPtr packet(&allocated(av_packet_alloc()));
+  int64_t latest = 0;
   while (next(*packet)) {
     const int64_t pts = shown_at(*packet);
     if (static_cast<int64_t>(packets_.size()) >= kMaxPackets) {
@@ -111,6 +112,10 @@ void Container::list_packets() {
     }
     packets_.push_back({pts, (packet->flags & AV_PKT_FLAG_KEY) != 0});
     if ((packet->flags & AV_PKT_FLAG_DISCARD) == 0) {
+      if (times_.empty() || pts >= latest) {
+        latest = pts;
+        last_duration_ = std::max<int64_t>(packet->duration, 0);
+      }
       times_.push_back(pts);
     }
   }
@@ -128,11 +133,20 @@ double Container::seconds() const {
   return ticks * av_q2d(video().time_base);
 }
 
+// The last frame included.
+double Container::shown_seconds() const {
+  return seconds() + static_cast<double>(last_duration_) * av_q2d(video().time_base);
+}
+
 double Container::fps() const {
-  const AVRational stated = video().avg_frame_rate;
   const double measured = seconds() > 0 ? static_cast<double>(times_.size() - 1) / seconds() : 1;
-  const double fps = stated.num > 0 && stated.den > 0 ? av_q2d(stated) : measured;
-  return std::clamp(fps, kLeastFps, kMostFps);
+  const AVRational given = video().avg_frame_rate;
+  const double stated = given.num > 0 && given.den > 0 ? av_q2d(given) : measured;
+  // Rounded times, and a last frame of unknown length, stay below a factor of 2.
+  const double frames = stated * shown_seconds();
+  const auto count = static_cast<double>(times_.size());
+  const bool contradicted = seconds() > 0 && (frames > 2 * count || frames < count / 2);
+  return std::clamp(contradicted ? measured : stated, kLeastFps, kMostFps);
 }
 
 // Opened again: not every demuxer finds the way back to the first packet of every file.

@@ -29,7 +29,7 @@ class Container {
   /// The times at which frames are shown, ascending.
   const std::vector<int64_t>& times() const { return times_; }
 
-  /// Frames a second, on average.
+  /// Frames a second, on average: as the file states, unless its frames' times contradict that.
   double fps() const;
 
   /// Back to the first packet.
@@ -46,6 +46,7 @@ class Container {
   void find_track();
   void list_packets();
   double seconds() const;
+  double shown_seconds() const;
 
   std::string bytes_;
   int64_t position_ = 0;
@@ -54,6 +55,7 @@ class Container {
   unsigned track_ = 0;
   std::vector<PacketMark> packets_;
   std::vector<int64_t> times_;
+  int64_t last_duration_ = 0;  // of the frame that is shown last, where the file tells
 };
 
 }  // namespace videokit

@@ -2,8 +2,6 @@
 // process of its own with next to no rights, for videos come from anywhere and their decoders are
 // large; it serves one file and ends.
 
-#include <unistd.h>
-
 #include <cstdarg>
 #include <new>
 #include <string>
@@ -12,6 +10,7 @@
 #include "channel.h"
 #include "container.h"
 #include "decoder.h"
+#include "end.h"
 #include "give_up.h"
 #include "rgb.h"
 #include "sandbox.h"
@@ -29,12 +28,10 @@ void try_to_break_out(std::string_view bytes);  // tests/videokit
 
 namespace {
 
-constexpr int kBadRequest = 4;
-
 std::string read_file_bytes() {
   const auto request = read_value<Request>();
   if (request.magic != kRequestMagic || request.bytes > kMaxBytes) {
-    _exit(kBadRequest);
+    end(Exit::bad_request);
   }
   std::string bytes(request.bytes, '\0');
   read_all(bytes.data(), bytes.size());
@@ -45,14 +42,14 @@ std::string read_file_bytes() {
 std::vector<int64_t> read_wanted(const std::vector<int64_t>& times) {
   const auto count = read_value<uint32_t>();
   if (count < 1 || count > kMaxFrames) {
-    _exit(kBadRequest);
+    end(Exit::bad_request);
   }
   std::vector<int64_t> wanted;
   int64_t before = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const auto index = read_value<int64_t>();
     if (index < before || index >= static_cast<int64_t>(times.size())) {
-      _exit(kBadRequest);
+      end(Exit::bad_request);
     }
     wanted.push_back(times[static_cast<size_t>(index)]);
     before = index;
@@ -109,5 +106,5 @@ int main() {
   } catch (const std::bad_alloc&) {
     report(Status::no_memory);
   }
-  _exit(0);
+  end(Exit::done);
 }

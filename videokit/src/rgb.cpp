@@ -1,6 +1,7 @@
 #include "rgb.h"
 
-#include <cmath>
+#include <cstdlib>
+#include <optional>
 
 #include "give_up.h"
 
@@ -25,18 +26,35 @@ const int32_t* display_matrix(const AVStream& video) {
 #endif
 }
 
+// Below a hundredth: what rounding leaves of a 0.
+bool is_small(int32_t value, int32_t beside) {
+  return std::abs(int64_t{value}) * 100 < std::abs(int64_t{beside});
+}
+
+// Quarters clockwise, where a display matrix turns by some and does nothing else. Its upper left:
+// what a step right (a, b) and a step down (c, d) become.
+std::optional<int> quarters_of(const int32_t* matrix) {
+  const int32_t a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
+  if (is_small(b, a) && is_small(c, d) && (a > 0) == (d > 0)) {
+    return a > 0 ? 0 : 2;
+  }
+  if (is_small(a, b) && is_small(d, c) && (b > 0) == (c < 0)) {
+    return b > 0 ? 1 : 3;
+  }
+  return std::nullopt;
+}
+
 // Quarters clockwise by which a frame is turned for display.
 int display_quarters(const AVStream& video) {
   const int32_t* matrix = display_matrix(video);
   if (matrix == nullptr) {
     return 0;
   }
-  const double turn = -av_display_rotation_get(matrix) / 90;
-  const double quarters = std::nearbyint(turn);
-  if (!(std::abs(turn - quarters) < 0.01)) {
+  const std::optional<int> quarters = quarters_of(matrix);
+  if (!quarters) {
     throw GiveUp{Status::unsupported};
   }
-  return ((static_cast<int>(quarters) % 4) + 4) % 4;
+  return *quarters;
 }
 
 Rgb quarter_turned(const Rgb& from) {

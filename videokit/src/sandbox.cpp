@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #if defined(__linux__)
@@ -14,23 +15,41 @@
 #include <csignal>
 #endif
 
+#include "end.h"
+
 namespace videokit {
 
 namespace {
 
 constexpr rlim_t kMemoryBytes = rlim_t{1536} << 20;
 constexpr rlim_t kFileDescriptors = 3;  // stdin, stdout, stderr
-constexpr int kNoSandbox = 3;
 
 void require(bool done) {
   if (!done) {
-    _exit(kNoSandbox);
+    end(Exit::no_sandbox);
   }
 }
 
-void limit(int resource, rlim_t soft, rlim_t hard) {
-  const rlimit value{soft, hard};
-  require(setrlimit(static_cast<decltype(RLIMIT_CPU)>(resource), &value) == 0);
+using Resource = decltype(RLIMIT_CPU);
+
+// `wanted`, or the lower one that this process was started with: it may have no right to raise it.
+rlim_t at_most(Resource resource, rlim_t wanted) {
+  rlimit given{};
+  require(getrlimit(resource, &given) == 0);
+  return std::min(wanted, given.rlim_cur);
+}
+
+void limit(Resource resource, rlim_t wanted) {
+  const rlim_t least = at_most(resource, wanted);
+  const rlimit value{least, least};
+  require(setrlimit(resource, &value) == 0);
+}
+
+// SIGXCPU, which says why, comes a second before SIGKILL.
+void limit_time(rlim_t seconds) {
+  const rlim_t hard = at_most(RLIMIT_CPU, seconds + 1);
+  const rlimit value{std::max<rlim_t>(hard, 2) - 1, hard};
+  require(setrlimit(RLIMIT_CPU, &value) == 0);
 }
 
 #if defined(__linux__)
@@ -95,11 +114,11 @@ void enter_kernel_sandbox() {}
 }  // namespace
 
 void enter_sandbox(unsigned cpu_seconds) {
-  limit(RLIMIT_CPU, cpu_seconds, cpu_seconds + 1);  // at the first SIGXCPU, which says why
-  limit(RLIMIT_AS, kMemoryBytes, kMemoryBytes);
-  limit(RLIMIT_NOFILE, kFileDescriptors, kFileDescriptors);
-  limit(RLIMIT_CORE, 0, 0);
-  limit(RLIMIT_FSIZE, 0, 0);
+  limit_time(cpu_seconds);
+  limit(RLIMIT_AS, kMemoryBytes);
+  limit(RLIMIT_NOFILE, kFileDescriptors);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_FSIZE, 0);
   enter_kernel_sandbox();
 }
 
