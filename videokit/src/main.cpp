@@ -93,10 +93,7 @@ void be_silent(void*, int, const char*, va_list) {}
 
 }  // namespace
 
-}  // namespace videokit
-
-int main() {
-  using namespace videokit;
+static void decode_one_video() {
   av_log_set_callback(be_silent);
   enter_sandbox(VIDEOKIT_CPU_SECONDS);
   try {
@@ -107,4 +104,10 @@ int main() {
     report(Status::no_memory);
   }
   end(Exit::done);
+}
+
+}  // namespace videokit
+
+int main() {
+  videokit::decode_one_video();
 }
