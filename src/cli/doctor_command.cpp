@@ -37,19 +37,24 @@ Json optional_json(const std::optional<uint64_t>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json machine_json() {
-  const HubSettings hub = hub_settings();
+Json cache_json() {
+  const std::optional<fs::path> folder = find_hub_cache_folder();
   std::error_code unreadable;
+  return {
+      {"folder", folder ? Json(folder->string()) : Json()},
+      {"exists", folder && fs::is_directory(*folder, unreadable)}
+  };
+}
+
+Json machine_json() {
   return {
       {"device", ops::device_name()},
       {"threads", ops::threads()},
       {"memory",
        {{"available", optional_json(available_memory())},
         {"total", optional_json(total_memory())}}},
-      {"cache",
-       {{"folder", hub.cache.string()}, {"exists", fs::is_directory(hub.cache, unreadable)}}},
-      {"token", {{"found", !hub.token.empty()}}}  // and never the token itself
-
+      {"cache", cache_json()},
+      {"token", {{"found", !hub_token().empty()}}}  // and never the token itself
   };
 }
 
@@ -116,6 +121,13 @@ std::string memory_text(const Json& memory) {
   return fmt::format("{} available of {}", text(memory["available"]), text(memory["total"]));
 }
 
+std::string cache_text(const Json& cache) {
+  if (cache["folder"].is_null()) {
+    return "none: there is no home folder; set HF_HOME to where models shall be kept";
+  }
+  return cache["folder"].get<std::string>() + (cache["exists"] ? "" : " (not there yet)");
+}
+
 std::string doctor_text(const Json& json) {
   std::string text;
   const auto line = [&text](std::string_view name, const std::string& value) {
@@ -132,8 +144,7 @@ std::string doctor_text(const Json& json) {
   line("device", json["device"].get<std::string>());
   line("threads", json["threads"].dump());
   line("memory", memory_text(json["memory"]));
-  const Json& cache = json["cache"];
-  line("cache", cache["folder"].get<std::string>() + (cache["exists"] ? "" : " (not there yet)"));
+  line("cache", cache_text(json["cache"]));
   line("token", json["token"]["found"] ? "found" : "none");
   text += "\n";
   for (const Json& check : json["checks"]) {

@@ -12,6 +12,14 @@ namespace {
 
 constexpr std::string_view kFileScheme = "file://";
 
+[[noreturn]] void throw_not_fetched(const std::string& url) {
+  throw Error(
+      Fault::input,
+      url.substr(0, 80),
+      "got a URL to fetch, expected a path, file:// or data:; download it first"
+  );
+}
+
 /// A path, a `file://` URL or a `data:` URL.
 MediaInput read_media_url(const std::string& url, MediaKind kind, const fs::path& folder) {
   if (url.starts_with("data:")) {
@@ -21,9 +29,7 @@ MediaInput read_media_url(const std::string& url, MediaKind kind, const fs::path
     return read_media_file(folder / url.substr(kFileScheme.size()), url, kind);
   }
   if (url.find("://") != std::string::npos) {
-    throw Error(
-        Fault::input, url.substr(0, 80), "got a URL to fetch, expected a path, file:// or data:"
-    );
+    throw_not_fetched(url);
   }
   return read_media_file(folder / url, url, kind);
 }
@@ -31,6 +37,9 @@ MediaInput read_media_url(const std::string& url, MediaKind kind, const fs::path
 }  // namespace
 
 MediaInput read_media_file(const fs::path& path, const std::string& source, MediaKind kind) {
+  if (source.starts_with("http://") || source.starts_with("https://")) {
+    throw_not_fetched(source);
+  }
   const uint64_t most = kind == MediaKind::image ? ImageLimits{}.max_bytes : kMaxVideoBytes;
   return {.source = source, .bytes = read_file(path, Fault::input, most), .kind = kind};
 }

@@ -126,9 +126,27 @@ Json memory_json(
   };
 }
 
+/// The layers that config.json states are those that the tensors are of.
+void require_layers(const ModelConfig& config, int layers, const Checkpoint& checkpoint) {
+  const auto has_layer = [&checkpoint](int layer) {
+    return checkpoint.has_under(fmt::format("model.layers.{}.", layer));
+  };
+  if (!has_layer(layers - 1) || has_layer(layers)) {
+    throw Error(
+        Fault::model,
+        config.source().where,
+        "got num_hidden_layers {}, expected the number of layers among the tensors (model.layers.N)"
+        "; config.json and weights are of different models",
+        layers
+    );
+  }
+}
+
 Json inspect_json(const InspectFlags& flags) {
   const Frontend frontend = load_frontend(find_model_folder(flags.model));
-  const CheckpointSummary summary = Checkpoint(frontend.config).summary();
+  const Checkpoint checkpoint(frontend.config);
+  require_layers(frontend.config, frontend.shape.layers, checkpoint);
+  const CheckpointSummary summary = checkpoint.summary();
   const std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), summary);
   Json pictures = Json::array();
   for (const std::string& image : flags.images) {

@@ -185,7 +185,7 @@ void verify_weights(
 void run_verify(const VerifyFlags& flags) {
   leave_on_interrupt();
   if (!flags.record.empty()) {
-    verify::require_reference_name(flags.record);
+    verify::require_writable(flags.record);
   }
   const Frontend frontend = load_frontend(find_model_folder(flags.model));
   const ChatTemplate chat_template = ChatTemplate::load(frontend.config.folder, frontend.tokenizer);

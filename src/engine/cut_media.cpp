@@ -24,11 +24,22 @@ constexpr int32_t kMostTime = 1 << 30;
 PixelBounds asked_bounds(
     const MediaOptions& options, const PatchLayout& layout, const PixelBounds& given
 ) {
+  const int64_t token_pixels = int64_t{layout.factor()} * layout.factor();
   PixelBounds bounds = given;
   bounds.min_pixels = options.min_pixels.value_or(given.min_pixels);
   bounds.max_pixels = options.max_pixels.value_or(given.max_pixels);
   if (options.image_tokens) {
-    bounds.max_pixels = int64_t{*options.image_tokens} * layout.factor() * layout.factor();
+    bounds.max_pixels = *options.image_tokens * token_pixels;
+  }
+  if (options.image_tokens && bounds.min_pixels > bounds.max_pixels) {
+    throw Error(
+        Fault::usage,
+        "--image-tokens",
+        "got {} as the most tokens of a picture or video, expected {} or more, the least in force; "
+        "ask for more tokens, or lower --min-pixels",
+        *options.image_tokens,
+        (bounds.min_pixels + token_pixels - 1) / token_pixels
+    );
   }
   if (bounds.min_pixels > bounds.max_pixels) {
     throw Error(

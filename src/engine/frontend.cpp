@@ -47,6 +47,18 @@ std::optional<MediaRules> media_rules(const Family& family, const ModelConfig& c
   return family.media_rules(config);
 }
 
+void require_tokenizer(const std::filesystem::path& folder) {
+  std::error_code unreadable;
+  if (!std::filesystem::exists(folder / "tokenizer.json", unreadable)) {
+    throw Error(
+        Fault::model,
+        folder.string(),
+        "got a folder without tokenizer.json, expected a whole checkpoint; copy it from the "
+        "model's repository"
+    );
+  }
+}
+
 }  // namespace
 
 Frontend load_frontend(const std::filesystem::path& folder) {
@@ -54,6 +66,7 @@ Frontend load_frontend(const std::filesystem::path& folder) {
   const Family& family = find_family(config.model_type);
   ModelShape shape = family.shape(config);
   std::optional<MediaRules> media = media_rules(family, config);
+  require_tokenizer(folder);
   Tokenizer tokenizer = Tokenizer::load(folder);
   std::optional<ImageProcessor> images;
   std::optional<VideoProcessor> videos;

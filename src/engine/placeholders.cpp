@@ -10,12 +10,18 @@ namespace whimbrel {
 
 namespace {
 
+std::string counted(std::ptrdiff_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+/// `name` is "picture" or "video", `flag` the one that gives another.
 void require_one_each(
     const std::vector<int32_t>& ids,
     int32_t id,
     const std::vector<MediaInput>& media,
     MediaKind kind,
-    std::string_view name
+    std::string_view name,
+    std::string_view flag
 ) {
   const auto placeholders = std::ranges::count(ids, id);
   const auto given = std::ranges::count(media, kind, &MediaInput::kind);
@@ -23,12 +29,12 @@ void require_one_each(
     throw Error(
         Fault::input,
         "prompt",
-        "got {} {} placeholders for {} {}s, expected one each; a raw prompt has to spell them, and "
-        "a chat template has to write them",
-        placeholders,
-        name,
-        given,
-        name
+        "got {} for {}, expected one each; {}",
+        counted(placeholders, fmt::format("{} placeholder", name)),
+        counted(given, name),
+        placeholders > given
+            ? fmt::format("give the missing {} with {}", name, flag)
+            : "a raw prompt has to spell each placeholder, and a chat template has to write it"
     );
   }
 }
@@ -124,8 +130,8 @@ class PromptBuilder {
 void require_placeholders(
     const std::vector<int32_t>& ids, const std::vector<MediaInput>& media, const MediaRules& rules
 ) {
-  require_one_each(ids, rules.image_token_id, media, MediaKind::image, "picture");
-  require_one_each(ids, rules.video_token_id, media, MediaKind::video, "video");
+  require_one_each(ids, rules.image_token_id, media, MediaKind::image, "picture", "--image");
+  require_one_each(ids, rules.video_token_id, media, MediaKind::video, "video", "--video");
 }
 
 RenderedPrompt with_times(

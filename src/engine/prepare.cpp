@@ -100,7 +100,8 @@ void require_something_said(const ChatInput& input) {
     throw Error(
         Fault::input,
         "prompt",
-        "got neither text nor a picture or video, expected something to answer"
+        "got neither text nor a picture or video, expected something to answer; give -p TEXT or "
+        "--image FILE"
     );
   }
 }
@@ -124,7 +125,9 @@ Prepared prepare_raw(
     const MediaOptions& options
 ) {
   if (text.empty()) {
-    throw Error(Fault::input, "prompt", "got an empty prompt, expected at least one character");
+    throw Error(
+        Fault::input, "prompt", "got an empty prompt, expected at least one character; give -p TEXT"
+    );
   }
   const RenderedPrompt rendered{.marked = std::string(text)};
   return assemble(frontend, rendered, media, options);
@@ -145,10 +148,10 @@ void require_room(const Prompt& prompt, int context) {
     throw Error(
         Fault::input,
         "prompt",
-        "got {} tokens, expected fewer than the context of {}; shorten the text or use smaller "
-        "pictures",
+        "got {} tokens, expected fewer than the context of {} (--ctx); {}",
         prompt.tokens(),
-        context
+        context,
+        prompt.media.empty() ? "shorten the text" : "shorten the text or use smaller pictures"
     );
   }
 }

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "weights/safetensors.h"
 
 namespace whimbrel::verify {
@@ -40,6 +41,11 @@ void require_reference_name(const fs::path& path) {
         kExtension
     );
   }
+}
+
+void require_writable(const fs::path& path) {
+  require_reference_name(path);
+  const OutputFile probe(path);  // is removed again
 }
 
 void write_reference(const fs::path& path, const Arrays& arrays, Metadata metadata) {

@@ -24,6 +24,9 @@ struct Reference {
 /// Throws Error(Fault::usage) where a reference can't be written under this name.
 void require_reference_name(const std::filesystem::path& path);
 
+/// The same, and throws Error(Fault::io) where the file can't be opened; leaves no trace.
+void require_writable(const std::filesystem::path& path);
+
 /// Writes a *.safetensors file, which appears whole or not at all; one of this name is replaced.
 /// `metadata` has to hold `model_type`.
 /// Throws Error(Fault::io), and Error(Fault::usage) on another extension.

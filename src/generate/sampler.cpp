@@ -107,7 +107,8 @@ int32_t Sampler::draw(std::span<float> logits) {
     throw Error(
         Fault::model,
         "logits",
-        "got numbers that are not finite; the weights may be damaged or overflow in 16 bits"
+        "got numbers that are not finite; the weights may be damaged or overflow in 16 bits: run "
+        "whimbrel verify -m DIR"
     );
   }
   penalise(logits);

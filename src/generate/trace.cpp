@@ -27,7 +27,7 @@ void require_finite(std::span<const float> logits, int pos) {
         Fault::model,
         "trace",
         "got logits that are not finite at position {}, expected numbers; the weights or the "
-        "operations are broken",
+        "operations are broken: run whimbrel verify -m DIR",
         pos
     );
   }

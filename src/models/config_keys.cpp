@@ -4,8 +4,18 @@
 
 namespace whimbrel {
 
+namespace {
+
+constexpr int64_t kMaxDepth = 1000;  // several times the deepest published model
+
+}  // namespace
+
 int get_size(const Json& object, std::string_view key, const JsonSource& source) {
   return static_cast<int>(get_int(object, key, source));
+}
+
+int get_depth(const Json& object, std::string_view key, const JsonSource& source) {
+  return static_cast<int>(get_int(object, key, source, 1, kMaxDepth));
 }
 
 void require_activation(const Json& object, std::string_view expected, const JsonSource& source) {

@@ -31,7 +31,7 @@ int table_side(const ModelConfig& config) {
 std::vector<int> deepstack_indexes(const ModelConfig& config, int depth) {
   const JsonSource source = vision_source(config);
   const std::vector<int64_t> stated = get_ints(config.vision, "deepstack_visual_indexes", source);
-  const int layers = get_size(config.text, "num_hidden_layers", config.source());
+  const int layers = get_depth(config.text, "num_hidden_layers", config.source());
   const bool ascending = std::ranges::adjacent_find(stated, std::greater_equal<>()) == stated.end();
   if (!ascending || (!stated.empty() && stated.back() >= depth) || std::ssize(stated) > layers) {
     throw Error(

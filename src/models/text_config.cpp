@@ -36,7 +36,7 @@ std::vector<int> layers_without_experts(const ModelConfig& config) {
   const JsonSource source = config.source();
   const std::vector<int64_t> stated = get_ints(config.text, "mlp_only_layers", source);
   const int64_t step = get_int_or(config.text, "decoder_sparse_step", 1, source);
-  const int64_t layers = get_int(config.text, "num_hidden_layers", source);
+  const int64_t layers = get_depth(config.text, "num_hidden_layers", source);
   std::vector<int> dense;
   for (int64_t layer = 0; layer < layers; ++layer) {
     if ((layer + 1) % step != 0 || std::ranges::count(stated, layer) != 0) {
@@ -57,7 +57,7 @@ nn::DecoderConfig read_text_config(const ModelConfig& config) {
   nn::DecoderConfig parsed{
       .hidden_size = get_size(text, "hidden_size", source),
       .intermediate_size = get_size(text, "intermediate_size", source),
-      .num_hidden_layers = get_size(text, "num_hidden_layers", source),
+      .num_hidden_layers = get_depth(text, "num_hidden_layers", source),
       .vocab_size = get_size(text, "vocab_size", source),
       .max_position_embeddings = get_size(text, "max_position_embeddings", source),
       .rms_norm_eps = get_number(text, "rms_norm_eps", source),

@@ -44,7 +44,7 @@ nn::VisionConfig read_vision_config(
   require_activation(vision, activation, source);
   const std::string_view channels = has_value(vision, "in_channels") ? "in_channels" : "in_chans";
   nn::VisionConfig parsed{
-      .depth = get_size(vision, "depth", source),
+      .depth = get_depth(vision, "depth", source),
       .hidden_size = widths.hidden_size,
       .intermediate_size = widths.intermediate_size,
       .num_heads = get_size(vision, "num_heads", source),

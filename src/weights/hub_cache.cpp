@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "weights/hub_file.h"
 #include "weights/quote.h"
+#include "weights/reference_file.h"
 #include "weights/shard_index.h"
 
 namespace whimbrel {
@@ -67,6 +68,37 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   }
   std::sort(entries.begin(), entries.end());
   return entries;
+}
+
+/// The regular files below a folder, and links to some; none where there is no such folder.
+std::vector<fs::path> files_under(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> files;
+  fs::recursive_directory_iterator entry(folder, code);
+  while (!code && entry != fs::recursive_directory_iterator()) {
+    std::error_code dangling;  // a link to nothing is no file, and no failure
+    if (entry->is_regular_file(dangling)) {
+      files.push_back(entry->path());
+    }
+    entry.increment(code);
+  }
+  if (code && code != std::errc::no_such_file_or_directory) {
+    throw_io(folder, "listing it", code.value());
+  }
+  return files;
+}
+
+/// Bytes of a file; 0 where another process has just removed it.
+uint64_t size_of(const fs::path& file) {
+  std::error_code code;
+  const uint64_t bytes = fs::file_size(file, code);
+  if (code == std::errc::no_such_file_or_directory) {
+    return 0;
+  }
+  if (code) {
+    throw_io(file, "reading its size", code.value());
+  }
+  return bytes;
 }
 
 bool is_inside(const fs::path& path, const fs::path& folder) {
@@ -125,15 +157,22 @@ fs::path beside(const fs::path& path) {
   return other;
 }
 
+/// The commit that a ref holds; nothing where it holds something else.
+std::optional<std::string> commit_in(const fs::path& ref) {
+  if (size_of(ref) > kMaxRefBytes) {
+    return std::nullopt;
+  }
+  std::string commit = trimmed_ref(read_file(ref, Fault::model, kMaxRefBytes));
+  return is_commit(commit) ? std::optional(std::move(commit)) : std::nullopt;
+}
+
+/// A file that holds no commit names no snapshot: using it as a revision says what is wrong.
 std::map<std::string, std::vector<std::string>> refs_by_commit(const HubModelFolder& folder) {
   std::map<std::string, std::vector<std::string>> refs;
   const fs::path root = folder.path() / "refs";
-  std::error_code code;
-  fs::recursive_directory_iterator entry(root, code);
-  for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
-    if (entry->is_regular_file(code)) {
-      const std::string commit = trimmed_ref(read_file(entry->path(), Fault::model, kMaxRefBytes));
-      refs[commit].push_back(entry->path().lexically_relative(root).string());
+  for (const fs::path& file : files_under(root)) {
+    if (const std::optional<std::string> commit = commit_in(file)) {
+      refs[*commit].push_back(file.lexically_relative(root).string());
     }
   }
   for (auto& [commit, names] : refs) {
@@ -164,13 +203,9 @@ CachedRevision read_revision(const fs::path& snapshot) {
   CachedRevision revision;
   revision.commit = snapshot.filename();
   revision.path = snapshot;
-  std::error_code code;
-  fs::recursive_directory_iterator entry(snapshot, code);
-  for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
-    if (entry->is_regular_file(code)) {
-      ++revision.files;
-      revision.bytes += entry->file_size(code);
-    }
+  for (const fs::path& file : files_under(snapshot)) {
+    ++revision.files;
+    revision.bytes += size_of(file);
   }
   revision.missing = missing_file(snapshot);
   return revision;
@@ -247,7 +282,7 @@ std::string missing_file(const fs::path& snapshot) {
   }
   const std::vector<fs::path> files = entries_of(snapshot);
   const bool weights = std::ranges::any_of(files, [&code](const fs::path& file) {
-    return file.extension() == ".safetensors" && fs::is_regular_file(file, code);
+    return is_weights_file(file) && fs::is_regular_file(file, code);
   });
   return weights ? "" : "*.safetensors";
 }
@@ -317,12 +352,9 @@ std::vector<CachedRevision> list_cached(const fs::path& cache) {
 
 uint64_t cached_bytes(const HubModelFolder& folder) {
   uint64_t bytes = 0;
-  std::error_code code;
-  fs::recursive_directory_iterator entry(folder.path(), code);
-  for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
-    if (!entry->is_symlink(code) && entry->is_regular_file(code)) {
-      bytes += entry->file_size(code);
-    }
+  for (const fs::path& file : files_under(folder.path())) {
+    std::error_code gone;
+    bytes += fs::is_symlink(file, gone) ? 0 : size_of(file);
   }
   return bytes;
 }

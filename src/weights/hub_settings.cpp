@@ -38,12 +38,16 @@ bool is_on(const Environment& environment, const char* name) {
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
+[[noreturn]] void throw_no_home() {
+  throw Error(
+      Fault::usage, "HOME", "got no home folder; set HF_HOME to where models shall be kept"
+  );
+}
+
 fs::path home(const Environment& environment) {
   const std::optional<std::string> folder = environment("HOME");
   if (!folder) {
-    throw Error(
-        Fault::usage, "HOME", "got no home folder; set HF_HOME to where models shall be kept"
-    );
+    throw_no_home();
   }
   return *folder;
 }
@@ -56,14 +60,24 @@ fs::path path_of(const std::string& value, const Environment& environment) {
   return value;
 }
 
-fs::path hf_home(const Environment& environment) {
+/// Nothing where no variable says where it is.
+std::optional<fs::path> hf_home(const Environment& environment) {
   if (const std::optional<std::string> folder = environment("HF_HOME")) {
     return path_of(*folder, environment);
   }
   if (const std::optional<std::string> caches = environment("XDG_CACHE_HOME")) {
     return path_of(*caches, environment) / "huggingface";
   }
-  return home(environment) / ".cache" / "huggingface";
+  const std::optional<std::string> folder = environment("HOME");
+  return folder ? std::optional(fs::path(*folder) / ".cache" / "huggingface") : std::nullopt;
+}
+
+std::optional<fs::path> token_file(const Environment& environment) {
+  if (const std::optional<std::string> chosen = environment("HF_TOKEN_PATH")) {
+    return path_of(*chosen, environment);
+  }
+  const std::optional<fs::path> folder = hf_home(environment);
+  return folder ? std::optional(*folder / "token") : std::nullopt;
 }
 
 int seconds(const Environment& environment, const char* name, int fallback) {
@@ -87,26 +101,6 @@ std::string trimmed(std::string_view text) {
     return {};
   }
   return std::string(text.substr(begin, text.find_last_not_of(kSpace) - begin + 1));
-}
-
-std::string token(const Environment& environment) {
-  if (is_on(environment, "HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
-    return {};
-  }
-  std::string where = "HF_TOKEN";
-  std::optional<std::string> text = first_of(environment, {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"});
-  if (!text) {
-    const std::optional<std::string> chosen = environment("HF_TOKEN_PATH");
-    const fs::path file = chosen ? path_of(*chosen, environment) : hf_home(environment) / "token";
-    where = file.string();
-    text = read_file_if_present(file, Fault::usage, kMaxTokenBytes);
-  }
-  const std::string value = trimmed(text.value_or(""));
-  // It goes into a header; its text is a secret and isn't shown.
-  if (!std::ranges::all_of(value, [](char c) { return c > ' ' && c < 0x7f; })) {
-    throw Error(Fault::usage, where, "got a token with spaces or odd characters; log in again");
-  }
-  return value;
 }
 
 std::string endpoint(const Environment& environment) {
@@ -135,11 +129,30 @@ std::optional<std::string> process_environment(const std::string& name) {
   return value;
 }
 
+std::string hub_token(const Environment& environment) {
+  if (is_on(environment, "HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
+    return {};
+  }
+  std::string where = "HF_TOKEN";
+  std::optional<std::string> text = first_of(environment, {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"});
+  const std::optional<fs::path> file = text ? std::nullopt : token_file(environment);
+  if (file) {
+    where = file->string();
+    text = read_file_if_present(*file, Fault::usage, kMaxTokenBytes);
+  }
+  const std::string value = trimmed(text.value_or(""));
+  // It goes into a header; its text is a secret and isn't shown.
+  if (!std::ranges::all_of(value, [](char c) { return c > ' ' && c < 0x7f; })) {
+    throw Error(Fault::usage, where, "got a token with spaces or odd characters; log in again");
+  }
+  return value;
+}
+
 HubSettings hub_settings(const Environment& environment) {
   HubSettings settings;
   settings.cache = hub_cache_folder(environment);
   settings.endpoint = endpoint(environment);
-  settings.token = token(environment);
+  settings.token = hub_token(environment);
   settings.ca_file =
       first_of(environment, {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}).value_or("");
   settings.offline =
@@ -152,10 +165,22 @@ HubSettings hub_settings(const Environment& environment) {
   return settings;
 }
 
-fs::path hub_cache_folder(const Environment& environment) {
+std::optional<fs::path> find_hub_cache_folder(const Environment& environment) {
   const std::optional<std::string> chosen =
       first_of(environment, {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"});
-  return chosen ? path_of(*chosen, environment) : hf_home(environment) / "hub";
+  if (chosen) {
+    return path_of(*chosen, environment);
+  }
+  const std::optional<fs::path> folder = hf_home(environment);
+  return folder ? std::optional(*folder / "hub") : std::nullopt;
+}
+
+fs::path hub_cache_folder(const Environment& environment) {
+  const std::optional<fs::path> folder = find_hub_cache_folder(environment);
+  if (!folder) {
+    throw_no_home();
+  }
+  return *folder;
 }
 
 }  // namespace whimbrel

@@ -17,7 +17,7 @@ std::optional<std::string> process_environment(const std::string& name);
 struct HubSettings {
   std::filesystem::path cache = {};                 // see hub_cache_folder
   std::string endpoint = "https://huggingface.co";  // HF_ENDPOINT, without a slash at its end
-  std::string token = {};                           // HF_TOKEN, or the file HF_TOKEN_PATH
+  std::string token = {};                           // see hub_token
   std::string ca_file = {};   // certificates: SSL_CERT_FILE, REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE
   bool offline = false;       // HF_HUB_OFFLINE, TRANSFORMERS_OFFLINE
   bool symlinks = true;       // unless HF_HUB_DISABLE_SYMLINKS
@@ -33,5 +33,14 @@ HubSettings hub_settings(const Environment& environment = process_environment);
 /// XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Throws Error(Fault::usage) where
 /// none of them, nor HOME, is set.
 std::filesystem::path hub_cache_folder(const Environment& environment = process_environment);
+
+/// The same; nothing where none of them is set.
+std::optional<std::filesystem::path> find_hub_cache_folder(
+    const Environment& environment = process_environment
+);
+
+/// HF_TOKEN, else the text of the file HF_TOKEN_PATH, else of HF_HOME/token; empty where there is
+/// none. Throws Error(Fault::usage) where it can't be one.
+std::string hub_token(const Environment& environment = process_environment);
 
 }  // namespace whimbrel

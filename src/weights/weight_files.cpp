@@ -104,7 +104,7 @@ std::vector<fs::path> safetensors_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code code;
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
-    if (at->path().extension() == ".safetensors" && at->path().filename() != kReferenceFile) {
+    if (is_weights_file(at->path())) {
       files.push_back(at->path());
     }
   }

@@ -87,6 +87,16 @@ class BadPrompts(CliTest):
         result = self.generate("-p", "-", stdin="word " * 40000)
         self.assert_error(result, 4, "32768")
 
+    def test_sentences_name_the_flag_that_helps(self):
+        result = self.generate("-p", "word " * 100, "--ctx", 20)
+        self.assert_error(result, 4, "--ctx", "shorten the text")
+        self.assertNotIn("picture", result.err)
+        self.assert_error(self.generate("-p", " "), 4, "-p", "--image")
+        self.assert_error(self.generate("-p", "x", "--image", "http://h/a.png"), 4, "download it first")
+        result = self.generate("-p", "x", "--image", SHAPES, "--image-tokens", 1)
+        self.assert_error(result, 2, "--image-tokens", "got 1 as the most tokens", "--min-pixels")
+        self.assertNotIn("--max-pixels", result.err)
+
     def test_not_utf8(self):
         for arguments in (("-p", "-"), ("-p", "-", "--raw")):
             with self.subTest(arguments):
@@ -94,12 +104,12 @@ class BadPrompts(CliTest):
 
     def test_raw_placeholders_without_pictures(self):
         picture = "<|vision_start|><|image_pad|><|vision_end|>"
-        self.assert_error(self.generate("--raw", "-p", picture), 4, "1 picture placeholders for 0")
+        self.assert_error(self.generate("--raw", "-p", picture), 4, "1 picture placeholder for 0 pictures", "--image")
         result = self.generate("--raw", "--image", SHAPES, "-p", picture * 2)
-        self.assert_error(result, 4, "2 picture placeholders for 1")
+        self.assert_error(result, 4, "2 picture placeholders for 1 picture,", "--image")
         result = self.generate("--raw", "--image", SHAPES, "-p", "no placeholder")
-        self.assert_error(result, 4, "0 picture placeholders for 1")
-        self.assert_error(self.generate("--raw", "-p", "<|video_pad|>"), 4, "video placeholder")
+        self.assert_error(result, 4, "0 picture placeholders for 1 picture,", "spell")
+        self.assert_error(self.generate("--raw", "-p", "<|video_pad|>"), 4, "1 video placeholder for 0 videos", "--video")
 
 
 class BadTemplates(CliTest):
@@ -137,7 +147,7 @@ class BadTemplates(CliTest):
     def test_pictures_dropped(self):
         path = self.write("own.jinja", "{{ messages[0].role }}")
         result = run("generate", "-m", BUNDLED, "--image", SHAPES, "--chat-template", path)
-        self.assert_error(result, 4, "0 picture placeholders for 1 pictures")
+        self.assert_error(result, 4, "0 picture placeholders for 1 picture,")
 
 
 def user(*parts) -> list:
@@ -170,7 +180,7 @@ MESSAGES = {
     "part without type": (user({"text": "Hi"}), ["messages[0].content[0]"]),
     "text that is none": (user({"type": "text", "text": 3}), ["messages[0].content[0]"]),
     "picture without URL": (user({"type": "image_url"}), ["messages[0].content[0]", "url"]),
-    "http": (user(picture("http://host/a.png")), ["http://host/a.png", "file://", "data:"]),
+    "http": (user(picture("http://host/a.png")), ["http://host/a.png", "file://", "data:", "download it first"]),
     "HTTPS": (user(picture("HTTPS://host/a.png")), ["HTTPS://host/a.png", "file://"]),
     "missing picture": (user(picture("missing.png")), ["missing.png", "no such file"]),
     "bad base64": (user(picture("data:image/png;base64,!!!!")), ["data:", "base64"]),

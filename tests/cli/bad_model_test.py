@@ -181,11 +181,11 @@ WEIGHTS = {
         edit_config(lambda c: (c.pop("quantization"), c.pop("quantization_config"))),
         ["got 4 bits", "expected no quantisation"],
     ),
-    "not finite": (edit_tensors(spoil_numbers), ["not finite"]),
+    "not finite": (edit_tensors(spoil_numbers), ["not finite", "whimbrel verify -m"]),
 }
 
 TEXT = {
-    "no tokenizer": (remove("tokenizer.json"), ["tokenizer.json", "no such file"]),
+    "no tokenizer": (remove("tokenizer.json"), ["without tokenizer.json", "copy it from"]),
     "tokenizer that is no JSON": (write("tokenizer.json", "{"), ["tokenizer.json"]),
     "tokenizer without a model": (
         write("tokenizer.json", '{"version": "1.0"}'),
@@ -242,6 +242,28 @@ class BadConfig(CliTest):
                 folder = copy_model(BUNDLED, self.folder / str(number))
                 damage(folder)
                 self.assert_error(run("inspect", "-m", folder), 3, *named)
+
+    def test_layers_that_no_model_has(self):
+        for number, (layers, named) in enumerate(
+            ((2_000_000_000, "1 to 1000"), (900, "got num_hidden_layers 900"), (1, "model.layers.N"))
+        ):
+            with self.subTest(layers):
+                folder = copy_model(BUNDLED, self.folder / str(number))
+
+                def change(config, layers=layers):
+                    config.get("text_config", config)["num_hidden_layers"] = layers
+                    config.get("text_config", config).pop("layer_types", None)
+
+                edit_json(folder / "config.json", change)
+                self.assert_error(run("inspect", "-m", folder), 3, "num_hidden_layers", named)
+
+    def test_depth_that_no_tower_has(self):
+        folder = copy_model(BUNDLED, self.folder / "model")
+        edit_json(
+            folder / "config.json",
+            lambda config: config["vision_config"].update(depth=2_000_000_000),
+        )
+        self.assert_error(run("inspect", "-m", folder), 3, "depth", "1 to 1000")
 
     def test_picture_settings(self):
         for damage, named in (

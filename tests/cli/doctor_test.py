@@ -98,6 +98,17 @@ class Hub(DoctorCase):
         here = str(self.folder)
         self.assertEqual(self.facts(HF_HUB_CACHE=here)[0], {"folder": here, "exists": True})
 
+    def test_without_a_home_folder(self):
+        cache, token = self.facts(HOME="")
+        self.assertEqual(cache, {"folder": None, "exists": False})
+        self.assertEqual(token, {"found": False})
+        here = str(self.folder)
+        self.assertEqual(self.facts(HOME="", HF_HUB_CACHE=here)[0]["folder"], here)
+        self.assertEqual(self.facts(HOME="", HF_TOKEN=SECRET)[1], {"found": True})
+        text = run("doctor", env={"HOME": "", "HF_HOME": "", "HF_HUB_CACHE": "", "XDG_CACHE_HOME": ""})
+        self.assertEqual(text.code, 0, text)
+        self.assertRegex(text.out, r"(?m)^cache +none: there is no home folder; set HF_HOME ")
+
     def test_token_is_found_and_never_shown(self):
         none, found = {"found": False}, {"found": True}
         self.assertEqual(self.facts()[1], none)

@@ -205,7 +205,7 @@ class Refusals(TraceCase):
         (model / "model.safetensors.index.json").unlink()
         self.assertEqual(dtype, "BF16")
         result = run("trace", "-m", model, "--text", self.text_file(40), "-o", old)
-        self.assert_error(result, 3, "not finite", "position 0")
+        self.assert_error(result, 3, "not finite", "position 0", "whimbrel verify -m")
         self.assertEqual(old.read_text(), "old")
         self.assertEqual(list(self.folder.glob("*.partial")), [])
 

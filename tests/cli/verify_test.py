@@ -54,6 +54,15 @@ class VerifyCase(CliTest):
         return {checks[name]["result"] for name in names}
 
 
+class Record(CliTest):
+    def test_a_folder_that_is_missing_is_said_before_any_check(self):
+        file = self.folder / "nowhere/x.safetensors"
+        result = run("verify", "-m", BUNDLED, "--record", file)
+        self.assertEqual(result.out, "")
+        self.assert_error(result, 6, f"[{file}]", "check the folder")
+        self.assertNotIn("partial", result.err)
+
+
 def negate_row(tensors, name: str, row: int) -> None:
     """Turns the sign of one row of a 16-bit matrix, or of one number of a vector."""
     dtype, shape, data = tensors[name]

@@ -143,6 +143,44 @@ TEST_F(HubCache, ListsEverySnapshot) {
   EXPECT_EQ(found[1].missing, "*.safetensors");
 }
 
+TEST_F(HubCache, AReferenceIsNoWeights) {
+  put("config.json");
+  put("tokenizer.json");
+  put("whimbrel-reference.safetensors");
+  EXPECT_EQ(missing_file(folder_.snapshots() / kCommit), "*.safetensors");
+}
+
+TEST_F(HubCache, ARefWithoutACommitEndsNoListing) {
+  put("config.json");
+  write_ref(folder_, "main", kCommit);
+  write(folder_.ref("large"), std::string(5000, 'x'));
+  write(folder_.ref("odd"), "no commit");
+  const std::vector<CachedRevision> found = list_cached(root_.path());
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].refs, std::vector<std::string>{"main"});
+}
+
+TEST_F(HubCache, FoldersThatCannotBeListedAreNotCountedAsEmpty) {
+  put("config.json");
+  const fs::path snapshot = folder_.snapshots() / kCommit;
+  fs::create_directory_symlink("loop", snapshot / "loop");  // links to nothing are no failure
+  EXPECT_EQ(list_cached(root_.path()).at(0).files, 1);
+  fs::remove_all(folder_.path() / "refs");
+  write(folder_.path() / "refs", "a file");
+  EXPECT_THROW(list_cached(root_.path()), Error);
+}
+
+TEST_F(HubCache, DanglingLinksHaveNoBytes) {
+  put("config.json");
+  put("tokenizer.json");
+  fs::remove(folder_.blobs() / kHelloSha1);
+  const std::vector<CachedRevision> found = list_cached(root_.path());
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].files, 0);
+  EXPECT_EQ(found[0].bytes, 0);
+  EXPECT_EQ(cached_bytes(folder_), 0);
+}
+
 TEST_F(HubCache, BytesOnDiskAreCountedOnce) {
   put("config.json");
   put("tokenizer.json");
