@@ -80,7 +80,7 @@ class BadPrompts(CliTest):
         long = "word " * 50
         tokens = self.answer("-p", long, "-n", 1)["prompt_tokens"]
         result = self.generate("-p", long, "--ctx", tokens)
-        self.assert_error(result, 4, f"{tokens} tokens", f"context of {tokens};")
+        self.assert_error(result, 4, f"{tokens} tokens", f"context of {tokens} (--ctx);")
         self.assertEqual(self.generate("-p", long, "--ctx", tokens + 1).code, 0)
 
     def test_longer_than_the_models_context(self):
