@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "generate/generate.h"
 #include "models/family.h"
+#include "ops/graph.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
 #include "tests/support/tiny_model.h"
@@ -127,6 +128,21 @@ TEST(Forms, a_quantised_tower_is_taken_as_it_is) {
   const mx::array found = features_of(packed.load());
   EXPECT_GE(cosine(found, expected), 0.999F);
   EXPECT_GT(largest_difference(found, expected), 0.0F) << "the packed tower wasn't used";
+}
+
+/// The three GELUs are so close that features hardly tell them apart: the graph does.
+TEST(TowerGelu, blocks_and_mergers_have_their_own) {
+  const std::map<std::string, std::string> of_blocks = {
+      {"qwen2_vl", "Sigmoid"}, {"qwen3_vl", "Tanh"}, {"qwen3_vl_moe", "Tanh"}
+  };
+  for (const auto& [family, gelu] : of_blocks) {
+    const LoadedModel loaded(tiny_model(family));
+    const nn::Features features = loaded.encode(question(loaded, kShapes))[0];
+    const std::multiset<std::string> found = ops::operations(features.arrays());
+    const auto depth = static_cast<size_t>(loaded.frontend.shape.vision->depth);
+    EXPECT_EQ(found.count(gelu), depth) << family;
+    EXPECT_EQ(found.count("Erf"), 1 + features.deepstack.size()) << family;
+  }
 }
 
 /// Largest |activation| behind each stage of tower and decoder.
