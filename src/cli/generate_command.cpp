@@ -385,17 +385,17 @@ void run_generate(const CLI::App& command, const GenerateFlags& flags) {
 
   catch_interrupts();
   const Stopwatch reading;
-  const LoadedModel loaded = load_model(
+  const Engine engine = load_model(
       frontend, prepared.prompt, options, {.force = flags.force, .progress = !flags.no_progress}
   );
   load_ms += reading.milliseconds();
   if (flags.verbose) {
-    say_loaded(frontend, prepared.prompt, loaded.ops);
+    say_loaded(frontend, prepared.prompt, engine.ops_name());
   }
 
-  const Generation generation = answer(flags, frontend, loaded.engine, prepared.prompt, options);
+  const Generation generation = answer(flags, frontend, engine, prepared.prompt, options);
   const RunTimings timings{load_ms, prepared.media_decode, prepared.preprocess, generation.timings};
-  print_answer(flags, prepared.prompt, generation, timings, loaded.ops);
+  print_answer(flags, prepared.prompt, generation, timings, engine.ops_name());
 }
 
 }  // namespace

@@ -214,9 +214,8 @@ std::string inspect_text(const Json& json) {
   line(
       "memory",
       fmt::format(
-          "{} for weights, {} KV cache for 1,000 tokens, peak {} with these pictures, 128 tokens "
-          "of "
-          "text and 128 of answer",
+          "{} for weights, {} KV cache for 1,000 tokens, peak {} for the pictures given, "
+          "128 tokens of text and 128 of answer",
           size_text(memory["weights"].get<uint64_t>()),
           size_text(memory["kv_cache_per_token"].get<uint64_t>() * 1000),
           size_text(memory["peak"].get<uint64_t>())

@@ -29,7 +29,7 @@ Engine read_weights(
 
 }  // namespace
 
-LoadedModel load_model(
+Engine load_model(
     const Frontend& frontend,
     const Prompt& prompt,
     const GenerateOptions& use,
@@ -41,15 +41,11 @@ LoadedModel load_model(
   if (!options.force) {
     require_memory(estimate_memory(frontend, summary, ops->dtype(), prompt, use));
   }
-  const std::string name(ops->name());
-  const mx::Dtype dtype = ops->dtype();
-  LoadedModel loaded{
-      read_weights(frontend, checkpoint, std::move(ops), options.progress), name, dtype
-  };
+  Engine engine = read_weights(frontend, checkpoint, std::move(ops), options.progress);
   for (const std::string& warning : checkpoint.warnings()) {
     write_stderr(fmt::format("warning: {}\n", warning));
   }
-  return loaded;
+  return engine;
 }
 
 }  // namespace whimbrel

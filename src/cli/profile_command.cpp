@@ -119,16 +119,16 @@ Json differences_json(const StepProfile& a, const StepProfile& b) {
   return differences;
 }
 
-Json profile_json(const std::vector<StepProfile>& steps, const LoadedModel& loaded, int timed) {
+Json profile_json(const std::vector<StepProfile>& steps, const Engine& engine, int timed) {
   Json contexts = Json::array();
   for (const StepProfile& step : steps) {
     contexts.push_back(step_json(step, timed));
   }
   return {
-      {"dtype", dtype_text(loaded.dtype)},
+      {"dtype", dtype_text(engine.dtype())},
       {"contexts", contexts},
       {"differences", differences_json(steps[0], steps[1])},
-      {"build", build_json(loaded.ops)}
+      {"build", build_json(engine.ops_name())}
   };
 }
 
@@ -181,12 +181,12 @@ void run_profile(const ProfileFlags& flags) {
   const Prompt front = front_prompt(flags, frontend);
   const std::vector<int32_t> filler = frontend.tokenizer.encode_text(kFiller);
   const Prompt longest = fill_prompt(fill_prompt(front, filler, contexts[0]), filler, contexts[1]);
-  const LoadedModel loaded = load_model(
+  const Engine engine = load_model(
       frontend, longest, {.max_tokens = flags.options.steps + 1}, {.force = flags.force}
   );
   const std::vector<StepProfile> steps =
-      profile_steps(loaded.engine.model(), front, filler, flags.options);
-  const Json json = profile_json(steps, loaded, flags.options.steps);
+      profile_steps(engine.model(), front, filler, flags.options);
+  const Json json = profile_json(steps, engine, flags.options.steps);
   write_stdout(flags.json ? json_line(json) : profile_text(json));
 }
 

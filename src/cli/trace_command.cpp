@@ -83,17 +83,14 @@ void drop_untraced_text(Prompt& prompt, const TraceOptions& options) {
 }
 
 TraceHeader trace_header(
-    const TraceFlags& flags,
-    const Frontend& frontend,
-    const TraceInput& input,
-    const LoadedModel& loaded
+    const TraceFlags& flags, const Frontend& frontend, const TraceInput& input, const Engine& engine
 ) {
   return {
-      .build = build_json(loaded.ops),
+      .build = build_json(engine.ops_name()),
       .model = checkpoint_sha256(frontend.config.folder),
       .input = input.sha256,
-      .ops = loaded.ops,
-      .dtype = dtype_text(loaded.dtype),
+      .ops = std::string(engine.ops_name()),
+      .dtype = dtype_text(engine.dtype()),
       .depth = flags.options.depth,
       .width = flags.options.width,
       .positions = flags.options.positions,
@@ -101,17 +98,14 @@ TraceHeader trace_header(
 }
 
 std::vector<TraceRow> make_rows(
-    const TraceFlags& flags, const LoadedModel& loaded, const Prompt& prompt
+    const TraceFlags& flags, const Engine& engine, const Prompt& prompt
 ) {
   ProgressBar bar("tracing", !flags.no_progress);
   const auto on_tokens = [&bar](int done, int total) {
     bar.update(static_cast<uint64_t>(done), static_cast<uint64_t>(total));
   };
   return trace(
-      loaded.engine.model(),
-      prompt,
-      flags.options,
-      {.on_tokens = on_tokens, .cancelled = interrupted}
+      engine.model(), prompt, flags.options, {.on_tokens = on_tokens, .cancelled = interrupted}
   );
 }
 
@@ -136,14 +130,14 @@ void run_trace(const TraceFlags& flags) {
 
   catch_interrupts();
   OutputFile file(flags.output);
-  const LoadedModel loaded = load_model(
+  const Engine engine = load_model(
       frontend,
       input.prompt,
       {.prefill_chunk = std::max(flags.options.prefill_chunk, flags.options.width)},
       {.force = flags.force, .progress = !flags.no_progress}
   );
-  const TraceHeader header = trace_header(flags, frontend, input, loaded);
-  write_trace(file, header, make_rows(flags, loaded, input.prompt));
+  const TraceHeader header = trace_header(flags, frontend, input, engine);
+  write_trace(file, header, make_rows(flags, engine, input.prompt));
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/load_model.h"
 #include "cli/model_folder.h"
 #include "cli/ops_choice.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
-#include "engine/memory_estimate.h"
 #include "engine/verify.h"
 #include "engine/verify_reference.h"
 #include "engine/verify_text.h"
@@ -128,20 +128,6 @@ std::optional<verify::Inputs> check_frontend(
   return std::move(made.inputs);
 }
 
-Engine load_engine(
-    const Frontend& frontend,
-    const verify::Inputs& inputs,
-    Checkpoint& checkpoint,
-    std::unique_ptr<const ops::Ops> ops
-) {
-  require_memory(
-      estimate_memory(frontend, checkpoint.summary(), ops->dtype(), inputs.largest(), {})
-  );
-  ProgressBar bar("loading", true);
-  const auto on_bytes = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
-  return Engine(frontend, checkpoint, std::move(ops), {.on_bytes = on_bytes, .cancelled = {}});
-}
-
 void record(
     const std::string& file,
     const Frontend& frontend,
@@ -163,13 +149,7 @@ void verify_weights(
     const std::optional<verify::Reference>& reference,
     Report& report
 ) {
-  Checkpoint checkpoint(frontend.config);
-  std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), checkpoint.summary());
-  const std::string ops_name(ops->name());
-  const Engine engine = load_engine(frontend, inputs, checkpoint, std::move(ops));
-  for (const std::string& warning : checkpoint.warnings()) {
-    write_stderr(fmt::format("warning: {}\n", warning));
-  }
+  const Engine engine = load_model(frontend, inputs.largest(), {}, {});
   const std::vector<verify::Run> runs = verify::run_inputs(engine.model(), inputs);
   verify::check_model(
       {frontend, engine.model(), engine.dtype(), inputs},
@@ -178,7 +158,7 @@ void verify_weights(
       [&report](verify::CheckResult result) { report.add(std::move(result)); }
   );
   if (!flags.record.empty() && report.all_passed()) {
-    record(flags.record, frontend, ops_name, runs);
+    record(flags.record, frontend, engine.ops_name(), runs);
   }
 }
 

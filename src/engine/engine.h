@@ -33,12 +33,15 @@ class Engine {
 
   const Model& model() const { return *model_; }
 
+  /// Of the operations: `reference`, `cpu` or `cuda`.
+  std::string_view ops_name() const { return ops_->name(); }
+
   /// What activations are held in.
   mx::Dtype dtype() const { return ops_->dtype(); }
 
  private:
   std::unique_ptr<const ops::Ops> ops_;
-  std::optional<const Model> model_;
+  std::optional<Model> model_;
 };
 
 /// The operations for a checkpoint on this machine (`requested` as in WHIMBREL_OPS).

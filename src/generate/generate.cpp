@@ -29,7 +29,7 @@ class Answer {
         prompt_(prompt),
         options_(options),
         events_(events),
-        cache_(model.make_cache(model.kv_format(options.kv_bits))),
+        cache_(model.make_cache(options.kv_bits)),
         window_(options.kv_limit, prompt),
         sampler_(options.sampling, prompt.ids, tokenizer.size()),
         detokenizer_(tokenizer, SpecialTokens::skip),

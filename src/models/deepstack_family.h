@@ -25,4 +25,19 @@ Model load_deepstack_model(
     const ModelConfig& config, const nn::DecoderConfig& decoder, const nn::WeightLoader& loader
 );
 
+/// A family with such a tower: all that differs is its decoder's configuration.
+template <nn::DecoderConfig (*decoder_config)(const ModelConfig& config)>
+constexpr Family deepstack_family(std::string_view model_type) {
+  return {
+      .model_type = model_type,
+      .shape = [](
+                   const ModelConfig& config
+               ) { return model_shape(config, decoder_config(config), deepstack_vision_config); },
+      .media_rules = deepstack_media_rules,
+      .load = [](
+                  const ModelConfig& config, const nn::WeightLoader& loader
+              ) { return load_deepstack_model(config, decoder_config(config), loader); },
+  };
+}
+
 }  // namespace whimbrel

@@ -7,16 +7,11 @@ namespace whimbrel {
 Model::Model(nn::Decoder decoder, VisionTower tower)
     : decoder_(std::move(decoder)), tower_(std::move(tower)) {}
 
-nn::KVCache Model::make_cache() const {
-  return make_cache(kv_format(0));
-}
-
-nn::KVCache Model::make_cache(const ops::KVFormat& format) const {
-  return {config().num_hidden_layers, config().attention.heads, format};
-}
-
-ops::KVFormat Model::kv_format(int bits) const {
-  return ops::kv_format(bits, decoder_.dtype(), config().attention.heads.head_dim);
+nn::KVCache Model::make_cache(int kv_bits) const {
+  const ops::HeadShape& heads = config().attention.heads;
+  return {
+      config().num_hidden_layers, heads, ops::kv_format(kv_bits, decoder_.dtype(), heads.head_dim)
+  };
 }
 
 nn::Features Model::encode(const Patches& patches, const nn::StageListener& on_stage) const {

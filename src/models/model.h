@@ -21,13 +21,9 @@ class Model {
  public:
   explicit Model(nn::Decoder decoder, VisionTower tower = {});
 
-  /// An empty cache that holds keys and values in the activation dtype, or in `format`.
-  nn::KVCache make_cache() const;
-  nn::KVCache make_cache(const ops::KVFormat& format) const;
-
-  /// How a cache holds keys and values at 8 bits, or plainly at 0. Throws Error(Fault::usage) on
-  /// other numbers and where heads don't fit.
-  ops::KVFormat kv_format(int bits) const;
+  /// An empty cache that holds keys and values in the activation dtype (0 bits) or in 8 bits.
+  /// Throws Error(Fault::usage) as ops::kv_format does.
+  nn::KVCache make_cache(int kv_bits = 0) const;
 
   /// The vision tower on one picture or video. A model without tower is never asked: its prompts
   /// hold no media (std::logic_error).

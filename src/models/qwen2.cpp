@@ -13,17 +13,9 @@ nn::DecoderConfig decoder_config(const ModelConfig& config) {
   return decoder;
 }
 
-ModelShape shape(const ModelConfig& config) {
-  return model_shape(decoder_config(config));
-}
-
-Model load(const ModelConfig& config, const nn::WeightLoader& loader) {
-  return Model(load_decoder(config, decoder_config(config), loader));
-}
-
 }  // namespace
 
 extern const Family qwen2;
-const Family qwen2 = {.model_type = "qwen2", .shape = shape, .media_rules = no_media, .load = load};
+const Family qwen2 = text_family<decoder_config>("qwen2");
 
 }  // namespace whimbrel

@@ -14,19 +14,9 @@ nn::DecoderConfig decoder_config(const ModelConfig& config) {
   return decoder;
 }
 
-ModelShape shape(const ModelConfig& config) {
-  return model_shape(decoder_config(config));
-}
-
-Model load(const ModelConfig& config, const nn::WeightLoader& loader) {
-  return Model(load_decoder(config, decoder_config(config), loader));
-}
-
 }  // namespace
 
 extern const Family qwen3_moe;
-const Family qwen3_moe = {
-    .model_type = "qwen3_moe", .shape = shape, .media_rules = no_media, .load = load
-};
+const Family qwen3_moe = text_family<decoder_config>("qwen3_moe");
 
 }  // namespace whimbrel

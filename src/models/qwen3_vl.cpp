@@ -6,24 +6,7 @@
 
 namespace whimbrel {
 
-namespace {
-
-ModelShape shape(const ModelConfig& config) {
-  return model_shape(config, deepstack_decoder_config(config), deepstack_vision_config);
-}
-
-Model load(const ModelConfig& config, const nn::WeightLoader& loader) {
-  return load_deepstack_model(config, deepstack_decoder_config(config), loader);
-}
-
-}  // namespace
-
 extern const Family qwen3_vl;
-const Family qwen3_vl = {
-    .model_type = "qwen3_vl",
-    .shape = shape,
-    .media_rules = deepstack_media_rules,
-    .load = load,
-};
+const Family qwen3_vl = deepstack_family<deepstack_decoder_config>("qwen3_vl");
 
 }  // namespace whimbrel

@@ -15,22 +15,9 @@ nn::DecoderConfig decoder_config(const ModelConfig& config) {
   return decoder;
 }
 
-ModelShape shape(const ModelConfig& config) {
-  return model_shape(config, decoder_config(config), deepstack_vision_config);
-}
-
-Model load(const ModelConfig& config, const nn::WeightLoader& loader) {
-  return load_deepstack_model(config, decoder_config(config), loader);
-}
-
 }  // namespace
 
 extern const Family qwen3_vl_moe;
-const Family qwen3_vl_moe = {
-    .model_type = "qwen3_vl_moe",
-    .shape = shape,
-    .media_rules = deepstack_media_rules,
-    .load = load,
-};
+const Family qwen3_vl_moe = deepstack_family<decoder_config>("qwen3_vl_moe");
 
 }  // namespace whimbrel

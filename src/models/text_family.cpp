@@ -6,10 +6,6 @@
 
 namespace whimbrel {
 
-std::optional<MediaRules> no_media(const ModelConfig&) {
-  return std::nullopt;
-}
-
 namespace {
 
 int active_intermediate_size(const nn::DecoderConfig& decoder) {

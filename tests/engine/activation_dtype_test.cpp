@@ -5,14 +5,12 @@
 #include <mlx/mlx.h>
 #include <mlx/primitives.h>
 
-#include "base/file.h"
-#include "engine/engine.h"
-#include "engine/messages.h"
-#include "engine/prepare.h"
-#include "models/prompt_chunk.h"
+#include <algorithm>
+#include <set>
+
 #include "ops/graph.h"
+#include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
-#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
@@ -43,32 +41,15 @@ const std::set<std::string> kRouter = {"ArgPartition", "GatherAxis", "Negative",
 class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx::Dtype>> {
  protected:
   ActivationDtype()
-      : frontend_(load_frontend(bundled_model(std::get<0>(GetParam())))),
-        checkpoint_(frontend_.config),
-        engine_(
-            frontend_,
-            checkpoint_,
-            ops::make_reference_ops(std::get<1>(GetParam()), ops::Arithmetic::native),
-            LoadEvents{}
+      : loaded_(
+            bundled_model(std::get<0>(GetParam())),
+            ops::make_reference_ops(std::get<1>(GetParam()), ops::Arithmetic::native)
         ) {}
-
-  Prompt prepare(const Json& content) const {
-    const Json messages = Json::array({Json::object({{"role", "user"}, {"content", content}})});
-    const ChatInput input = read_messages(messages, [](const std::string& path, MediaKind) {
-      return MediaInput{path, read_file(path, Fault::input)};
-    });
-    const ChatTemplate chat_template =
-        ChatTemplate::load(frontend_.config.folder, frontend_.tokenizer);
-    return prepare_chat(frontend_, chat_template, input).prompt;
-  }
 
   /// Everything that prefill and one decode step compute; nothing is evaluated.
   std::vector<mx::array> graph(const Prompt& prompt) const {
-    const Model& model = engine_.model();
-    std::vector<nn::Features> features;
-    for (const MediaSpan& span : prompt.media) {
-      features.push_back(model.encode(span.patches));
-    }
+    const Model& model = loaded_.model();
+    const std::vector<nn::Features> features = loaded_.encode(prompt);
     nn::KVCache cache = model.make_cache();
     std::vector<mx::array> results;
     for (const nn::Features& of_medium : features) {
@@ -79,7 +60,7 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
         model.logits(model.forward(prompt_chunk(prompt, features, 0, prompt.tokens()), cache))
     );
     const int32_t id = 5;
-    const nn::Chunk next = next_chunk(prompt, cache.length(), id);
+    const nn::Chunk next = next_chunk(prompt, cache.tokens(), id);
     results.push_back(model.logits(model.forward(next, cache)));
     const std::vector<mx::array> buffers = cache.arrays();
     results.insert(results.end(), buffers.begin(), buffers.end());
@@ -92,7 +73,7 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
       EXPECT_EQ(result.dtype(), std::get<1>(GetParam()));
     }
     std::set<std::string> allowed = kFloat32Inside;
-    if (engine_.model().config().moe) {
+    if (loaded_.model().config().moe) {
       allowed.insert(kRouter.begin(), kRouter.end());
     }
     std::set<std::string> leaks;
@@ -113,22 +94,15 @@ class ActivationDtype : public testing::TestWithParam<std::tuple<std::string, mx
     EXPECT_EQ(leaks, std::set<std::string>());
   }
 
-  Frontend frontend_;
-  Checkpoint checkpoint_;
-  Engine engine_;
+  LoadedModel loaded_;
 };
 
 TEST_P(ActivationDtype, is_kept_for_text) {
-  expect_no_leak(prepare("What is seven plus eight?"));
+  expect_no_leak(loaded_.prompt({}, "What is seven plus eight?"));
 }
 
 TEST_P(ActivationDtype, is_kept_behind_a_picture) {
-  const std::string picture = (source_dir() / "examples/shapes.png").string();
-  const Json content = Json::array(
-      {Json::object({{"type", "image_url"}, {"image_url", picture}}),
-       Json::object({{"type", "text"}, {"text", "Describe this image."}})}
-  );
-  expect_no_leak(prepare(content));
+  expect_no_leak(loaded_.prompt({"examples/shapes.png"}, "Describe this image."));
 }
 
 INSTANTIATE_TEST_SUITE_P(

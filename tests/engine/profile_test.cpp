@@ -5,11 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "engine/engine.h"
-#include "engine/prepare.h"
+#include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
-#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
@@ -17,39 +14,26 @@ namespace {
 class ProfileTest : public testing::Test {
  protected:
   ProfileTest()
-      : frontend_(load_frontend(bundled_model("tiny-qwen2-5-vl-4bit"))),
-        checkpoint_(frontend_.config),
-        ops_(choose_ops("", checkpoint_.summary())),
-        dtype_(ops_->dtype()),
-        engine_(frontend_, checkpoint_, std::move(ops_), LoadEvents{}),
-        filler_(frontend_.tokenizer.encode_text("The heron waits.")) {}
+      : loaded_(bundled_model("tiny-qwen2-5-vl-4bit")),
+        filler_(loaded_.frontend.tokenizer.encode_text("The heron waits.")) {}
 
-  Prompt picture_prompt() const {
-    ChatInput input;
-    input.media = {{"shapes", read_file(source_dir() / "examples/shapes.png", Fault::input)}};
-    const Json content = Json::array({Json::object({{"type", "image"}})});
-    input.chat.messages.push_back(Json::object({{"role", "user"}, {"content", content}}));
-    return prepare_chat(
-               frontend_, ChatTemplate::load(frontend_.config.folder, frontend_.tokenizer), input
-    )
-        .prompt;
-  }
+  Prompt picture_prompt() const { return loaded_.prompt({"examples/shapes.png"}, ""); }
 
   std::vector<StepProfile> profile(const Prompt& prompt, std::vector<int> contexts) const {
     return profile_steps(
-        engine_.model(), prompt, filler_, {.contexts = std::move(contexts), .steps = 2}
+        loaded_.model(), prompt, filler_, {.contexts = std::move(contexts), .steps = 2}
     );
   }
 
   uint64_t cache_bytes_per_token() const {
-    const ModelShape& shape = frontend_.shape;
+    const ModelShape& shape = loaded_.frontend.shape;
     return 2ULL * static_cast<uint64_t>(shape.layers) *
            static_cast<uint64_t>(shape.heads.kv_heads) *
-           static_cast<uint64_t>(shape.heads.head_dim) * mx::size_of(dtype_);
+           static_cast<uint64_t>(shape.heads.head_dim) * mx::size_of(loaded_.engine.dtype());
   }
 
   void expect_flat(const StepProfile& near, const StepProfile& far) const {
-    EXPECT_GT(near.nodes, frontend_.shape.layers);
+    EXPECT_GT(near.nodes, loaded_.frontend.shape.layers);
     EXPECT_EQ(near.nodes, far.nodes);
     EXPECT_EQ(near.own_launches, far.own_launches);
     EXPECT_EQ(near.bytes.weights, far.bytes.weights);
@@ -59,11 +43,7 @@ class ProfileTest : public testing::Test {
     EXPECT_EQ(near.bytes.cache, static_cast<uint64_t>(near.context + 1) * cache_bytes_per_token());
   }
 
-  Frontend frontend_;
-  Checkpoint checkpoint_;
-  std::unique_ptr<const ops::Ops> ops_;
-  mx::Dtype dtype_;
-  Engine engine_;
+  LoadedModel loaded_;
   std::vector<int32_t> filler_;
 };
 
@@ -98,7 +78,7 @@ TEST_F(ProfileTest, a_step_behind_a_picture_costs_the_same) {
 TEST_F(ProfileTest, weights_are_the_decoders) {
   // All of the decoder's numbers, nothing of the tower: on a CPU they are unpacked to float32.
   const uint64_t weights = profile({}, {64})[0].bytes.weights;
-  const CheckpointSummary summary = checkpoint_.summary();
+  const CheckpointSummary summary = loaded_.checkpoint.summary();
   EXPECT_GT(weights, summary.parameters);
   EXPECT_LT(weights, summary.parameters * sizeof(float));
 }

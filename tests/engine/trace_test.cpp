@@ -8,48 +8,29 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "engine/engine.h"
-#include "engine/prepare.h"
 #include "generate/forward.h"
-#include "models/prompt_chunk.h"
+#include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
-#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
 
 class TraceTest : public testing::Test {
  protected:
-  TraceTest()
-      : frontend_(load_frontend(bundled_model("tiny-qwen2-5-vl-4bit"))),
-        checkpoint_(frontend_.config),
-        engine_(frontend_, checkpoint_, choose_ops("", checkpoint_.summary()), LoadEvents{}) {}
+  TraceTest() : loaded_(bundled_model("tiny-qwen2-5-vl-4bit")) {}
 
   /// A picture between two texts.
   Prompt picture_prompt() const {
-    ChatInput input;
-    input.media = {{"shapes", read_file(source_dir() / "examples/shapes.png", Fault::input)}};
-    const Json content = Json::array(
-        {Json::object({{"type", "image"}}),
-         Json::object({{"type", "text"}, {"text", "Describe this image. What is 53 minus 44?"}})}
-    );
-    input.chat.messages.push_back(Json::object({{"role", "user"}, {"content", content}}));
-    return prepare_chat(
-               frontend_, ChatTemplate::load(frontend_.config.folder, frontend_.tokenizer), input
-    )
-        .prompt;
+    return loaded_.prompt({"examples/shapes.png"}, "Describe this image. What is 53 minus 44?");
   }
 
   std::vector<TraceRow> rows(const Prompt& prompt, const TraceOptions& options) const {
-    return trace(engine_.model(), prompt, options, {});
+    return trace(model(), prompt, options, {});
   }
 
-  const Model& model() const { return engine_.model(); }
+  const Model& model() const { return loaded_.model(); }
 
-  Frontend frontend_;
-  Checkpoint checkpoint_;
-  Engine engine_;
+  LoadedModel loaded_;
 };
 
 void expect_close(const std::vector<TraceRow>& found, const std::vector<TraceRow>& expected) {
@@ -73,7 +54,7 @@ TEST_F(TraceTest, rows_are_the_whole_prompts_logits) {
   const std::vector<float> logits = evaluated_logits(
       model(), model().forward(prompt_chunk(prompt, features, 0, prompt.tokens()), cache)
   );
-  const auto vocab_size = static_cast<size_t>(frontend_.shape.vocab_size);
+  const auto vocab_size = static_cast<size_t>(loaded_.frontend.shape.vocab_size);
   std::vector<TraceRow> expected;
   for (int pos = 0; pos < positions; ++pos) {
     const auto row = std::span(logits).subspan(static_cast<size_t>(pos) * vocab_size, vocab_size);
@@ -144,13 +125,13 @@ TEST_F(TraceTest, says_how_far_it_is_and_can_be_cancelled) {
 }
 
 TEST_F(TraceTest, plain_text_has_no_special_tokens) {
-  const Prompt prompt = prepare_text(frontend_, "<|image_pad|> and <|im_end|>");
-  EXPECT_EQ(std::ranges::count(prompt.ids, frontend_.media->image_token_id), 0);
-  EXPECT_EQ(std::ranges::count(prompt.ids, frontend_.stop_ids[0]), 0);
+  const Prompt prompt = prepare_text(loaded_.frontend, "<|image_pad|> and <|im_end|>");
+  EXPECT_EQ(std::ranges::count(prompt.ids, loaded_.frontend.media->image_token_id), 0);
+  EXPECT_EQ(std::ranges::count(prompt.ids, loaded_.frontend.stop_ids[0]), 0);
   EXPECT_TRUE(prompt.media.empty());
   EXPECT_EQ(prompt.positions.axes[0].size(), prompt.ids.size());
-  EXPECT_THROW(prepare_text(frontend_, ""), Error);
-  EXPECT_THROW(prepare_text(frontend_, "\xff"), Error);
+  EXPECT_THROW(prepare_text(loaded_.frontend, ""), Error);
+  EXPECT_THROW(prepare_text(loaded_.frontend, "\xff"), Error);
 }
 
 }  // namespace
