@@ -153,14 +153,16 @@ HttpResult fetch_once(
 void fetch_rest(Pull& pull, const HubFile& file, const std::string& commit, PartialFile& partial) {
   const uint64_t good = std::min(kGoodProgress, file.size / kGoodProgressShare + 1);
   int tries = 0;
+  bool begun_anew = false;
   while (partial.size() < file.size) {
     const uint64_t before = partial.size();
     const HttpResult result = fetch_once(pull, file, commit, partial);
     if (partial.size() == file.size) {
       return;
     }
-    if (result.head.status == 416 && before > 0) {
+    if (result.head.status == 416 && before > 0 && !begun_anew) {
       partial.restart();  // the hub's file is no longer the one that was begun
+      begun_anew = true;
       continue;
     }
     tries = partial.size() >= before + good ? 1 : tries + 1;

@@ -149,6 +149,14 @@ class WrongBytes(HubCase):
         ranges = [seen.range for seen in self.hub.requests("GET", WEIGHTS)]
         self.assertEqual(ranges, ["bytes=5-", None])
 
+    def test_416_again_and_again(self):
+        """A hub that never lets a file be finished does not keep the pull busy for ever."""
+        self.put_incomplete(WEIGHT_BYTES[:5])
+        refused = replying(416, Content_Range="bytes */5")
+        self.hub.fault("GET", WEIGHTS, *[refused, dropping_after(SIZE // 2)] * 20)
+        self.assert_failed(self.pull(), 7, "416")
+        self.assertEqual(len(self.hub.requests("GET", WEIGHTS)), 3)
+
     def test_another_range(self):
         self.put_incomplete(WEIGHT_BYTES[:5])
         for where in (f"bytes 4-{SIZE - 1}/{SIZE}", f"bytes 5-{SIZE - 1}/{SIZE + 1}", "", "bytes */9"):
