@@ -1,0 +1,192 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/cpu/isa.h"
+
+// What a translation unit of one instruction set offers to the rest: plain functions on raw memory.
+// These units include nothing of the standard library beyond this header's, for an inline function
+// compiled for a wide instruction set could replace its narrow twin in the whole program.
+
+namespace whimbrel::ops::cpu {
+
+/// Outputs of a matrix that lie side by side in memory, and lanes of every vector in the kernels.
+constexpr int kLanes = 16;
+
+/// Rows of a tile of activations in codes (SplitRows).
+constexpr int kTileRows = 8;
+
+/// How numbers of a file are stored.
+enum class Float { bf16, f16, f32 };
+
+/// Where a panel of affine codes has what. A panel is 16 outputs of a matrix; it is a row of blocks,
+/// one a group of `group_size` inputs. A block: the codes in bit planes, then 16 scales, then 16
+/// offsets. Planes are 8, 4, 2 and 1 bits wide, as many as `bits` is the sum of, the widest first,
+/// low bits in the widest plane... A plane of b bits is group_size * b / 32 vectors of 64 bytes,
+/// vector j: 16 lanes (outputs) of 4 bytes. Seen as unpacked vectors v = 0 .. group_size / 4 - 1, of
+/// which lane n, byte i is the code of output n and input 4 v + i, the plane's vector j holds in its
+/// bits [b * t, b * t + b) the plane's bits of unpacked vector j + t * (group_size * b / 32).
+struct CodesLayout {
+  int bits = 0;
+  int group_size = 0;
+  Float scales = Float::bf16;
+  int groups = 0;  // in a row of the matrix
+
+  constexpr size_t scale_bytes() const { return scales == Float::f32 ? 4 : 2; }
+  constexpr size_t code_bytes() const { return static_cast<size_t>(kLanes) * group_size * bits / 8; }
+  constexpr size_t block_bytes() const { return code_bytes() + 2 * kLanes * scale_bytes(); }
+  constexpr size_t panel_bytes() const { return groups * block_bytes(); }
+};
+
+/// Rows of activations as 16-bit integers, each the sum 256 hi + lo of two bytes: x = scale * integer,
+/// one scale a row and group. The products of such integers with codes are exact, so every
+/// instruction set and every number of rows gives the same sums.
+/// codes [groups][tiles][2 * tile_rows][group_size], the tile's hi rows before its lo rows;
+/// scales [groups][tiles * tile_rows]; sums [groups][tiles * tile_rows]: of the group's x.
+/// Rows that fill up the last tile are zero.
+struct SplitRows {
+  int8_t* codes = nullptr;
+  float* scales = nullptr;
+  float* sums = nullptr;
+  int tiles = 0;
+  int tile_rows = 0;  // 1, 2, 4 or kTileRows
+  int group_size = 0;
+  int groups = 0;
+
+  constexpr size_t tile_bytes() const { return size_t{2} * tile_rows * group_size; }
+  constexpr int padded_rows() const { return tiles * tile_rows; }
+};
+
+/// out[p][r][n] = sum over k of x[r][k] w[p][n][k], for `panels` panels that follow each other and
+/// the rows of `tiles` tiles from `first_tile` on. Group by group in order, each group's term
+/// rounded in the same places on every instruction set.
+struct CodesProduct {
+  const std::byte* panel = nullptr;  // the first one
+  int panels = 0;
+  CodesLayout layout = {};
+  const SplitRows* x = nullptr;
+  int first_tile = 0;
+  int tiles = 0;
+  float* out = nullptr;  // [panels][tiles * tile_rows][16]
+};
+
+/// A panel of plain numbers, 16 outputs: bf16 [width / 2][16][2], so that two inputs of an output lie
+/// side by side; f16 and f32 [width][16]. bf16 panels are padded with zeros to a multiple of 32
+/// inputs.
+struct FloatsLayout {
+  Float type = Float::bf16;
+  int width = 0;  // inputs, padded
+
+  constexpr size_t panel_bytes() const {
+    return static_cast<size_t>(kLanes) * width * (type == Float::f32 ? 4 : 2);
+  }
+};
+
+/// out[p][r][n] = sum over k of x[r][k] w[p][n][k] in float32, k in order: a row's sum does not
+/// depend on the others.
+struct FloatsProduct {
+  const std::byte* panel = nullptr;
+  int panels = 0;
+  FloatsLayout layout = {};
+  const float* x = nullptr;  // [rows][x_stride], zeros from the matrix' own width to the padded one
+  size_t x_stride = 0;
+  int rows = 0;
+  float* out = nullptr;  // [panels][rows][16]
+};
+
+/// The same with x rounded to bfloat16, products summed in float32. The faster way for many rows.
+struct Bf16Product {
+  const std::byte* panel = nullptr;  // bf16
+  int panels = 0;
+  int width = 0;                 // padded
+  const uint16_t* x = nullptr;   // [rows][x_stride]
+  size_t x_stride = 0;
+  int rows = 0;
+  float* out = nullptr;  // [panels][rows][16]
+};
+
+enum class Activation { none, gelu_erf, gelu_tanh, gelu_quick };
+
+/// out = residual + activation(tile + bias), for `columns` of a panel's 16 outputs.
+struct FinishTile {
+  const float* tile = nullptr;      // [rows][16]
+  int rows = 0;
+  int columns = 0;
+  const float* bias = nullptr;      // [16] or none
+  Activation activation = Activation::none;
+  const float* residual = nullptr;  // [rows][stride] at the panel's first column, or none
+  size_t residual_stride = 0;
+  float* out = nullptr;             // [rows][stride] at the panel's first column
+  size_t out_stride = 0;
+};
+
+/// out = silu(gate + gate_bias) * (up + up_bias).
+struct FinishSwiglu {
+  const float* gate = nullptr;  // [rows][16]
+  const float* up = nullptr;
+  int rows = 0;
+  int columns = 0;
+  const float* gate_bias = nullptr;  // [16] or none
+  const float* up_bias = nullptr;
+  float* out = nullptr;
+  size_t out_stride = 0;
+};
+
+/// Keys or values of one head in a cache: plain bfloat16 rows, or 8-bit codes with a bfloat16 scale
+/// and offset a group. Row r starts at data + r * row_bytes.
+struct KVHead {
+  const std::byte* data = nullptr;     // [rows][head_dim] bfloat16 or uint8
+  const uint16_t* scales = nullptr;    // [rows][head_dim / group_size]; codes only
+  const uint16_t* offsets = nullptr;
+  int group_size = 0;                  // 0: plain
+};
+
+/// Part of one decode row's attention: the `queries` heads that share one key and value head, over
+/// keys [first, end), as far as it can go without the other parts.
+struct AttendKeys {
+  const float* q = nullptr;  // [queries][head_dim], scaled by 1 / sqrt(head_dim)
+  int queries = 0;
+  int head_dim = 0;
+  KVHead keys = {};
+  KVHead values = {};
+  int first = 0;
+  int end = 0;
+  float* out = nullptr;   // [queries][head_dim]: sum of exp(score - largest) * value
+  float* largest = nullptr;  // [queries]: largest score
+  float* weight = nullptr;   // [queries]: sum of exp(score - largest)
+  float* scratch = nullptr;  // attend_keys_scratch(...) floats
+};
+
+/// Functions of one instruction set.
+struct Kernels {
+  Isa isa = Isa::scalar;
+
+  /// y = x / sqrt(mean(x^2) + eps) * weight.
+  void (*rms_norm)(const float* x, const float* weight, float eps, int width, float* y) = nullptr;
+  /// y = (x - mean) / sqrt(variance + eps) * weight + bias.
+  void (*layer_norm)(
+      const float* x, const float* weight, const float* bias, float eps, int width, float* y
+  ) = nullptr;
+  /// Row `row` of `out` from x [groups * group_size].
+  void (*split_row)(const float* x, const SplitRows& out, int row) = nullptr;
+  /// Rounds to nearest, ties to even.
+  void (*to_bf16)(const float* x, size_t count, uint16_t* y) = nullptr;
+  void (*from_floats)(const void* x, Float type, size_t count, float* y) = nullptr;
+
+  void (*codes_product)(const CodesProduct&) = nullptr;
+  void (*floats_product)(const FloatsProduct&) = nullptr;
+  /// None where float32 products are as fast.
+  void (*bf16_product)(const Bf16Product&) = nullptr;
+
+  void (*finish_tile)(const FinishTile&) = nullptr;
+  void (*finish_swiglu)(const FinishSwiglu&) = nullptr;
+
+  /// Panels that codes_product and bf16_product like best at once for many rows.
+  int product_panels = 1;
+};
+
+/// The kernels for an instruction set that this program was built with.
+const Kernels& kernels_for(Isa isa);
+
+}  // namespace whimbrel::ops::cpu

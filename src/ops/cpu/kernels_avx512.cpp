@@ -1,0 +1,3 @@
+#define WHIMBREL_ISA_NAMESPACE avx512
+#include "ops/cpu/simd/avx512-inl.h"
+#include "ops/cpu/kernels-inl.h"
