@@ -6,9 +6,9 @@
 namespace whimbrel::ops::cpu {
 
 /// Instruction sets that kernels are compiled for, each wider than the one before it.
-/// avx2: with FMA and F16C. avxvnni: avx2 and dot products of bytes. avx512: F, BW, DQ, VL and VNNI.
-/// avx512bf16: and dot products of bfloat16. amx: and tiles of int8 and bfloat16. neon: AArch64 with
-/// dot products of bytes.
+/// avx2: with FMA and F16C. avxvnni: avx2 and dot products of bytes. avx512: F, BW, DQ, VL and
+/// VNNI. avx512bf16: and dot products of bfloat16. amx: and tiles of int8 and bfloat16. neon:
+/// AArch64 with dot products of bytes.
 enum class Isa { scalar, neon, avx2, avxvnni, avx512, avx512bf16, amx };
 
 std::string_view isa_name(Isa isa);

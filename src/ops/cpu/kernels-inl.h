@@ -1,11 +1,30 @@
 // The kernels of one instruction set, put together. Its file in simd/ is included before this one.
 
 #include "ops/cpu/kernels.h"
+//
+#include "ops/cpu/kernel/unroll-inl.h"
+//
+#include "ops/cpu/kernel/math-inl.h"
+//
+#include "ops/cpu/kernel/codes-inl.h"
+#include "ops/cpu/kernel/floats-inl.h"
+#include "ops/cpu/kernel/rows-inl.h"
+//
+#include "ops/cpu/kernel/finish-inl.h"
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
-const Kernels& kernels() {
-  static const Kernels kernels;
+constexpr Kernels generic_kernels(Isa isa) {
+  Kernels kernels;
+  kernels.isa = isa;
+  kernels.rms_norm = rms_norm;
+  kernels.layer_norm = layer_norm;
+  kernels.split_row = split_row;
+  kernels.to_bf16 = to_bf16;
+  kernels.codes_product = codes_product;
+  kernels.floats_product = floats_product;
+  kernels.finish_tile = finish_tile;
+  kernels.finish_swiglu = finish_swiglu;
   return kernels;
 }
 

@@ -9,6 +9,10 @@
 // These units include nothing of the standard library beyond this header's, for an inline function
 // compiled for a wide instruction set could replace its narrow twin in the whole program.
 
+// A function of this header that stayed a function would exist once in the program, compiled for
+// whatever instruction set the linker picks.
+#define WHIMBREL_KERNEL_INLINE [[gnu::always_inline]] constexpr
+
 namespace whimbrel::ops::cpu {
 
 /// Outputs of a matrix that lie side by side in memory, and lanes of every vector in the kernels.
@@ -20,27 +24,32 @@ constexpr int kTileRows = 8;
 /// How numbers of a file are stored.
 enum class Float { bf16, f16, f32 };
 
-/// Where a panel of affine codes has what. A panel is 16 outputs of a matrix; it is a row of blocks,
-/// one a group of `group_size` inputs. A block: the codes in bit planes, then 16 scales, then 16
-/// offsets. Planes are 8, 4, 2 and 1 bits wide, as many as `bits` is the sum of, the widest first,
-/// low bits in the widest plane... A plane of b bits is group_size * b / 32 vectors of 64 bytes,
-/// vector j: 16 lanes (outputs) of 4 bytes. Seen as unpacked vectors v = 0 .. group_size / 4 - 1, of
-/// which lane n, byte i is the code of output n and input 4 v + i, the plane's vector j holds in its
-/// bits [b * t, b * t + b) the plane's bits of unpacked vector j + t * (group_size * b / 32).
+/// Where a panel of affine codes has what. A panel is 16 outputs of a matrix; it is a row of
+/// blocks, one a group of `group_size` inputs. A block: the codes in bit planes, then 16 scales,
+/// then 16 offsets. Planes are 8, 4, 2 and 1 bits wide, as many as `bits` is the sum of, the widest
+/// first, low bits in the widest plane... A plane of b bits is group_size * b / 32 vectors of 64
+/// bytes, vector j: 16 lanes (outputs) of 4 bytes. Seen as unpacked vectors v = 0 .. group_size / 4
+/// - 1, of which lane n, byte i is the code of output n and input 4 v + i, the plane's vector j
+/// holds in its bits [b * t, b * t + b) the plane's bits of unpacked vector j + t * (group_size * b
+/// / 32).
 struct CodesLayout {
-  int bits = 0;
-  int group_size = 0;
+  int bits = 0;        // 2, 3, 4, 5, 6 or 8
+  int group_size = 0;  // 32, 64 or 128
   Float scales = Float::bf16;
   int groups = 0;  // in a row of the matrix
 
-  constexpr size_t scale_bytes() const { return scales == Float::f32 ? 4 : 2; }
-  constexpr size_t code_bytes() const { return static_cast<size_t>(kLanes) * group_size * bits / 8; }
-  constexpr size_t block_bytes() const { return code_bytes() + 2 * kLanes * scale_bytes(); }
-  constexpr size_t panel_bytes() const { return groups * block_bytes(); }
+  WHIMBREL_KERNEL_INLINE size_t scale_bytes() const { return scales == Float::f32 ? 4 : 2; }
+  WHIMBREL_KERNEL_INLINE size_t code_bytes() const {
+    return static_cast<size_t>(kLanes) * group_size * bits / 8;
+  }
+  WHIMBREL_KERNEL_INLINE size_t block_bytes() const {
+    return code_bytes() + 2 * kLanes * scale_bytes();
+  }
+  WHIMBREL_KERNEL_INLINE size_t panel_bytes() const { return groups * block_bytes(); }
 };
 
-/// Rows of activations as 16-bit integers, each the sum 256 hi + lo of two bytes: x = scale * integer,
-/// one scale a row and group. The products of such integers with codes are exact, so every
+/// Rows of activations as 16-bit integers, each the sum 256 hi + lo of two bytes: x = scale *
+/// integer, one scale a row and group. The products of such integers with codes are exact, so every
 /// instruction set and every number of rows gives the same sums.
 /// codes [groups][tiles][2 * tile_rows][group_size], the tile's hi rows before its lo rows;
 /// scales [groups][tiles * tile_rows]; sums [groups][tiles * tile_rows]: of the group's x.
@@ -49,13 +58,22 @@ struct SplitRows {
   int8_t* codes = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
+  int rows = 0;
   int tiles = 0;
   int tile_rows = 0;  // 1, 2, 4 or kTileRows
   int group_size = 0;
   int groups = 0;
 
-  constexpr size_t tile_bytes() const { return size_t{2} * tile_rows * group_size; }
-  constexpr int padded_rows() const { return tiles * tile_rows; }
+  WHIMBREL_KERNEL_INLINE size_t tile_bytes() const { return size_t{2} * tile_rows * group_size; }
+  WHIMBREL_KERNEL_INLINE int padded_rows() const { return tiles * tile_rows; }
+  WHIMBREL_KERNEL_INLINE size_t code_bytes() const { return groups * tiles * tile_bytes(); }
+  WHIMBREL_KERNEL_INLINE int8_t* tile(int group, int index) const {
+    return codes + (static_cast<size_t>(group) * tiles + index) * tile_bytes();
+  }
+  /// A row's hi bytes of a group; its lo bytes stand tile_rows * group_size behind them.
+  WHIMBREL_KERNEL_INLINE int8_t* hi(int group, int row) const {
+    return tile(group, row / tile_rows) + static_cast<size_t>(row % tile_rows) * group_size;
+  }
 };
 
 /// out[p][r][n] = sum over k of x[r][k] w[p][n][k], for `panels` panels that follow each other and
@@ -71,14 +89,14 @@ struct CodesProduct {
   float* out = nullptr;  // [panels][tiles * tile_rows][16]
 };
 
-/// A panel of plain numbers, 16 outputs: bf16 [width / 2][16][2], so that two inputs of an output lie
-/// side by side; f16 and f32 [width][16]. bf16 panels are padded with zeros to a multiple of 32
+/// A panel of plain numbers, 16 outputs: bf16 [width / 2][16][2], so that two inputs of an output
+/// lie side by side; f16 and f32 [width][16]. bf16 panels are padded with zeros to a multiple of 32
 /// inputs.
 struct FloatsLayout {
   Float type = Float::bf16;
   int width = 0;  // inputs, padded
 
-  constexpr size_t panel_bytes() const {
+  WHIMBREL_KERNEL_INLINE size_t panel_bytes() const {
     return static_cast<size_t>(kLanes) * width * (type == Float::f32 ? 4 : 2);
   }
 };
@@ -99,8 +117,8 @@ struct FloatsProduct {
 struct Bf16Product {
   const std::byte* panel = nullptr;  // bf16
   int panels = 0;
-  int width = 0;                 // padded
-  const uint16_t* x = nullptr;   // [rows][x_stride]
+  int width = 0;                // padded
+  const uint16_t* x = nullptr;  // [rows][x_stride]
   size_t x_stride = 0;
   int rows = 0;
   float* out = nullptr;  // [panels][rows][16]
@@ -110,14 +128,14 @@ enum class Activation { none, gelu_erf, gelu_tanh, gelu_quick };
 
 /// out = residual + activation(tile + bias), for `columns` of a panel's 16 outputs.
 struct FinishTile {
-  const float* tile = nullptr;      // [rows][16]
+  const float* tile = nullptr;  // [rows][16]
   int rows = 0;
   int columns = 0;
-  const float* bias = nullptr;      // [16] or none
+  const float* bias = nullptr;  // [16] or none
   Activation activation = Activation::none;
   const float* residual = nullptr;  // [rows][stride] at the panel's first column, or none
   size_t residual_stride = 0;
-  float* out = nullptr;             // [rows][stride] at the panel's first column
+  float* out = nullptr;  // [rows][stride] at the panel's first column
   size_t out_stride = 0;
 };
 
@@ -136,10 +154,10 @@ struct FinishSwiglu {
 /// Keys or values of one head in a cache: plain bfloat16 rows, or 8-bit codes with a bfloat16 scale
 /// and offset a group. Row r starts at data + r * row_bytes.
 struct KVHead {
-  const std::byte* data = nullptr;     // [rows][head_dim] bfloat16 or uint8
-  const uint16_t* scales = nullptr;    // [rows][head_dim / group_size]; codes only
+  const std::byte* data = nullptr;   // [rows][head_dim] bfloat16 or uint8
+  const uint16_t* scales = nullptr;  // [rows][head_dim / group_size]; codes only
   const uint16_t* offsets = nullptr;
-  int group_size = 0;                  // 0: plain
+  int group_size = 0;  // 0: plain
 };
 
 /// Part of one decode row's attention: the `queries` heads that share one key and value head, over
@@ -152,7 +170,7 @@ struct AttendKeys {
   KVHead values = {};
   int first = 0;
   int end = 0;
-  float* out = nullptr;   // [queries][head_dim]: sum of exp(score - largest) * value
+  float* out = nullptr;      // [queries][head_dim]: sum of exp(score - largest) * value
   float* largest = nullptr;  // [queries]: largest score
   float* weight = nullptr;   // [queries]: sum of exp(score - largest)
   float* scratch = nullptr;  // attend_keys_scratch(...) floats
@@ -168,11 +186,10 @@ struct Kernels {
   void (*layer_norm)(
       const float* x, const float* weight, const float* bias, float eps, int width, float* y
   ) = nullptr;
-  /// Row `row` of `out` from x [groups * group_size].
+  /// Row `row` of `out` from x [groups * group_size]. A NaN or an infinity makes all outputs NaN.
   void (*split_row)(const float* x, const SplitRows& out, int row) = nullptr;
   /// Rounds to nearest, ties to even.
   void (*to_bf16)(const float* x, size_t count, uint16_t* y) = nullptr;
-  void (*from_floats)(const void* x, Float type, size_t count, float* y) = nullptr;
 
   void (*codes_product)(const CodesProduct&) = nullptr;
   void (*floats_product)(const FloatsProduct&) = nullptr;

@@ -1,3 +1,11 @@
 #define WHIMBREL_ISA_NAMESPACE avx512
 #include "ops/cpu/simd/avx512-inl.h"
+//
 #include "ops/cpu/kernels-inl.h"
+
+namespace whimbrel::ops::cpu::avx512 {
+
+extern const Kernels kKernels;
+constinit const Kernels kKernels = generic_kernels(Isa::avx512);
+
+}  // namespace whimbrel::ops::cpu::avx512

@@ -20,10 +20,18 @@ struct U8 {  // 64 unsigned bytes, four a lane; also 32 words, two a lane
 };
 
 // Floats.
-inline F32 zero_f32() { return {_mm512_setzero_ps()}; }
-inline F32 splat(float x) { return {_mm512_set1_ps(x)}; }
-inline F32 load(const float* p) { return {_mm512_loadu_ps(p)}; }
-inline void store(float* p, F32 x) { _mm512_storeu_ps(p, x.v); }
+inline F32 zero_f32() {
+  return {_mm512_setzero_ps()};
+}
+inline F32 splat(float x) {
+  return {_mm512_set1_ps(x)};
+}
+inline F32 load(const float* p) {
+  return {_mm512_loadu_ps(p)};
+}
+inline void store(float* p, F32 x) {
+  _mm512_storeu_ps(p, x.v);
+}
 /// The first n lanes, zeros behind them; 0 <= n <= 16.
 inline F32 load_first(const float* p, int n) {
   return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1), p)};
@@ -31,30 +39,65 @@ inline F32 load_first(const float* p, int n) {
 inline void store_first(float* p, F32 x, int n) {
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1U << n) - 1), x.v);
 }
-inline F32 add(F32 a, F32 b) { return {_mm512_add_ps(a.v, b.v)}; }
-inline F32 sub(F32 a, F32 b) { return {_mm512_sub_ps(a.v, b.v)}; }
-inline F32 mul(F32 a, F32 b) { return {_mm512_mul_ps(a.v, b.v)}; }
-inline F32 div(F32 a, F32 b) { return {_mm512_div_ps(a.v, b.v)}; }
+inline F32 add(F32 a, F32 b) {
+  return {_mm512_add_ps(a.v, b.v)};
+}
+inline F32 sub(F32 a, F32 b) {
+  return {_mm512_sub_ps(a.v, b.v)};
+}
+inline F32 mul(F32 a, F32 b) {
+  return {_mm512_mul_ps(a.v, b.v)};
+}
+inline F32 div(F32 a, F32 b) {
+  return {_mm512_div_ps(a.v, b.v)};
+}
 /// a * b + c, rounded once where the instruction set can.
-inline F32 fma(F32 a, F32 b, F32 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-inline F32 minimum(F32 a, F32 b) { return {_mm512_min_ps(a.v, b.v)}; }
-inline F32 maximum(F32 a, F32 b) { return {_mm512_max_ps(a.v, b.v)}; }
-inline F32 absolute(F32 a) { return {_mm512_abs_ps(a.v)}; }
+inline F32 fma(F32 a, F32 b, F32 c) {
+  return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+}
+inline F32 minimum(F32 a, F32 b) {
+  return {_mm512_min_ps(a.v, b.v)};
+}
+inline F32 maximum(F32 a, F32 b) {
+  return {_mm512_max_ps(a.v, b.v)};
+}
+inline F32 absolute(F32 a) {
+  return {_mm512_abs_ps(a.v)};
+}
 /// Of all lanes.
-inline float sum(F32 a) { return _mm512_reduce_add_ps(a.v); }
-inline float largest(F32 a) { return _mm512_reduce_max_ps(a.v); }
+inline float sum(F32 a) {
+  return _mm512_reduce_add_ps(a.v);
+}
+inline float largest(F32 a) {
+  return _mm512_reduce_max_ps(a.v);
+}
 /// Lane by lane a where x < y, else b.
 inline F32 where_less(F32 x, F32 y, F32 a, F32 b) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, y.v, _CMP_LT_OQ), b.v, a.v)};
 }
 
 // Integers.
-inline I32 zero_i32() { return {_mm512_setzero_si512()}; }
-inline I32 splat(int32_t x) { return {_mm512_set1_epi32(x)}; }
-inline I32 load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
-inline void store(int32_t* p, I32 x) { _mm512_storeu_si512(p, x.v); }
-inline I32 add(I32 a, I32 b) { return {_mm512_add_epi32(a.v, b.v)}; }
-inline I32 sub(I32 a, I32 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+inline I32 zero_i32() {
+  return {_mm512_setzero_si512()};
+}
+inline I32 splat(int32_t x) {
+  return {_mm512_set1_epi32(x)};
+}
+inline I32 load(const int32_t* p) {
+  return {_mm512_loadu_si512(p)};
+}
+inline void store(int32_t* p, I32 x) {
+  _mm512_storeu_si512(p, x.v);
+}
+inline I32 add(I32 a, I32 b) {
+  return {_mm512_add_epi32(a.v, b.v)};
+}
+inline I32 sub(I32 a, I32 b) {
+  return {_mm512_sub_epi32(a.v, b.v)};
+}
+inline int32_t sum(I32 a) {
+  return _mm512_reduce_add_epi32(a.v);
+}
 template <int n>
 inline I32 shift_left(I32 a) {
   return {_mm512_slli_epi32(a.v, n)};
@@ -64,12 +107,20 @@ template <int n>
 inline I32 shift_right(I32 a) {
   return {_mm512_srai_epi32(a.v, n)};
 }
-inline F32 to_f32(I32 a) { return {_mm512_cvtepi32_ps(a.v)}; }
+inline F32 to_f32(I32 a) {
+  return {_mm512_cvtepi32_ps(a.v)};
+}
 /// To the nearest, ties to even.
-inline I32 to_i32(F32 a) { return {_mm512_cvtps_epi32(a.v)}; }
+inline I32 to_i32(F32 a) {
+  return {_mm512_cvtps_epi32(a.v)};
+}
 /// The same bits.
-inline F32 as_f32(I32 a) { return {_mm512_castsi512_ps(a.v)}; }
-inline I32 as_i32(F32 a) { return {_mm512_castps_si512(a.v)}; }
+inline F32 as_f32(I32 a) {
+  return {_mm512_castsi512_ps(a.v)};
+}
+inline I32 as_i32(F32 a) {
+  return {_mm512_castps_si512(a.v)};
+}
 /// The low byte of each lane.
 inline void store_bytes(int8_t* p, I32 x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(x.v));
@@ -98,17 +149,29 @@ inline F32 load_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
 /// Of 32 words, two a lane: the low word, the high word as bfloat16.
-inline F32 low_bf16(U8 pairs) { return {_mm512_castsi512_ps(_mm512_slli_epi32(pairs.v, 16))}; }
+inline F32 low_bf16(U8 pairs) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(pairs.v, 16))};
+}
 inline F32 high_bf16(U8 pairs) {
   return {_mm512_castsi512_ps(_mm512_and_si512(pairs.v, _mm512_set1_epi32(-65536)))};
 }
 
 // Bytes.
-inline U8 load_u8(const void* p) { return {_mm512_loadu_si512(p)}; }
-inline void store_u8(void* p, U8 x) { _mm512_storeu_si512(p, x.v); }
-inline U8 splat_u8(uint8_t x) { return {_mm512_set1_epi8(static_cast<char>(x))}; }
-inline U8 bit_and(U8 a, U8 b) { return {_mm512_and_si512(a.v, b.v)}; }
-inline U8 bit_or(U8 a, U8 b) { return {_mm512_or_si512(a.v, b.v)}; }
+inline U8 load_u8(const void* p) {
+  return {_mm512_loadu_si512(p)};
+}
+inline void store_u8(void* p, U8 x) {
+  _mm512_storeu_si512(p, x.v);
+}
+inline U8 splat_u8(uint8_t x) {
+  return {_mm512_set1_epi8(static_cast<char>(x))};
+}
+inline U8 bit_and(U8 a, U8 b) {
+  return {_mm512_and_si512(a.v, b.v)};
+}
+inline U8 bit_or(U8 a, U8 b) {
+  return {_mm512_or_si512(a.v, b.v)};
+}
 /// Bits cross the border between the two bytes of a word: mask them.
 template <int n>
 inline U8 shift_words_right(U8 a) {
@@ -127,10 +190,17 @@ inline I32 splat_quad(const int8_t* p) {
   return {_mm512_set1_epi32(quad)};
 }
 /// acc + the sum over a lane's four bytes of w * x, x signed. w below 128.
-inline I32 dot4(I32 acc, U8 w, I32 x) { return {_mm512_dpbusd_epi32(acc.v, w.v, x.v)}; }
+inline I32 dot4(I32 acc, U8 w, I32 x) {
+  return {_mm512_dpbusd_epi32(acc.v, w.v, x.v)};
+}
 /// The same for any w.
-inline I32 dot4_wide(I32 acc, U8 w, I32 x) { return {_mm512_dpbusd_epi32(acc.v, w.v, x.v)}; }
+inline I32 dot4_wide(I32 acc, U8 w, I32 x) {
+  return {_mm512_dpbusd_epi32(acc.v, w.v, x.v)};
+}
 
-inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+// gcc takes a function that only prefetches for one without effect and drops its calls.
+__attribute__((always_inline)) inline void prefetch(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
 
 }  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE

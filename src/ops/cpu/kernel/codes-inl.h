@@ -1,0 +1,186 @@
+// Products with affine codes. Rows of activations are integers, so the sum over a group is exact;
+// only its scaling is rounded, in the same places everywhere.
+
+namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
+
+/// Bits of the widest plane of codes, and of the one behind it (CodesLayout).
+constexpr int first_plane(int bits) {
+  return bits == 8 ? 8 : bits >= 4 ? 4 : 2;
+}
+constexpr int second_plane(int bits) {
+  return bits - first_plane(bits);
+}
+
+/// Unpacked vector v's share in a plane of `width` bits.
+template <int width, int group_size, int v>
+WHIMBREL_INLINE U8 plane_bits(const std::byte* plane) {
+  constexpr int kVectors = group_size * width / 32;
+  constexpr int kShift = width * (v / kVectors);
+  U8 x = load_u8(plane + 64 * (v % kVectors));
+  if constexpr (kShift > 0) {
+    x = shift_words_right<kShift>(x);
+  }
+  return width == 8 ? x : bit_and(x, splat_u8((1 << width) - 1));
+}
+
+/// Codes of inputs 4 v to 4 v + 3 of a block's group, 16 outputs.
+template <int bits, int group_size, int v>
+WHIMBREL_INLINE U8 unpack(const std::byte* block) {
+  constexpr int kFirst = first_plane(bits);
+  constexpr int kSecond = second_plane(bits);
+  const U8 low = plane_bits<kFirst, group_size, v>(block);
+  if constexpr (kSecond == 0) {
+    return low;
+  } else {
+    const std::byte* plane = block + kLanes * group_size * kFirst / 8;
+    return bit_or(low, shift_words_left<kFirst>(plane_bits<kSecond, group_size, v>(plane)));
+  }
+}
+
+/// 16 numbers of a block's scales or offsets.
+WHIMBREL_INLINE F32 load_floats(const std::byte* p, Float type) {
+  switch (type) {
+    case Float::bf16:
+      return load_bf16(reinterpret_cast<const uint16_t*>(p));
+    case Float::f16:
+      return load_f16(reinterpret_cast<const uint16_t*>(p));
+    case Float::f32:
+      break;
+  }
+  return load(reinterpret_cast<const float*>(p));
+}
+
+struct Affine {
+  F32 scale;
+  F32 offset;
+};
+
+WHIMBREL_INLINE Affine load_affine(const std::byte* block, const CodesLayout& layout) {
+  const std::byte* scales = block + layout.code_bytes();
+  return {
+      load_floats(scales, layout.scales),
+      load_floats(scales + kLanes * layout.scale_bytes(), layout.scales)
+  };
+}
+
+/// What a group adds to a row's 16 outputs; `integer` is the sum of codes times integers of x.
+WHIMBREL_INLINE F32 add_group(F32 acc, I32 integer, float x_scale, float x_sum, const Affine& w) {
+  acc = fma(mul(to_f32(integer), splat(x_scale)), w.scale, acc);
+  return fma(splat(x_sum), w.offset, acc);
+}
+
+WHIMBREL_INLINE int smaller(int a, int b) {
+  return a < b ? a : b;
+}
+
+struct RowRange {
+  int first;
+  int end;
+};
+
+/// Rows of a call, without those that only fill up the last tile.
+inline RowRange rows_of(const CodesProduct& p) {
+  const int end = (p.first_tile + p.tiles) * p.x->tile_rows;
+  return {p.first_tile * p.x->tile_rows, smaller(end, p.x->rows)};
+}
+
+inline void clear(float* p, int count) {
+  for (int i = 0; i < count; i += kLanes) {
+    store(p + i, zero_f32());
+  }
+}
+
+/// The memory that comes soon: reading a block at a time is a pattern that hardware loses at pages.
+WHIMBREL_INLINE void prefetch_block(const std::byte* block, size_t block_bytes) {
+  constexpr size_t kAhead = 2304;
+  for (size_t i = 0; i < block_bytes; i += 64) {
+    prefetch(block + kAhead + i);
+  }
+}
+
+template <int bits, int group_size>
+struct CodesKernel {
+  static constexpr int kVectors = group_size / 4;  // of a block, unpacked
+
+  static WHIMBREL_INLINE I32 dot(I32 acc, U8 w, I32 x) {
+    return bits == 8 ? dot4_wide(acc, w, x) : dot4(acc, w, x);
+  }
+
+  /// Codes times the integers of a row's group.
+  static WHIMBREL_INLINE I32 dot_row(const U8* w, const int8_t* hi, const int8_t* lo) {
+    I32 high = zero_i32();
+    I32 low = zero_i32();
+    unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+      high = dot(high, w[v.value], splat_quad(hi + 4 * v.value));
+      low = dot(low, w[v.value], splat_quad(lo + 4 * v.value));
+    });
+    return add(shift_left<8>(high), low);
+  }
+
+  /// Adds a group's products to out [rows][16].
+  static WHIMBREL_INLINE void add_block(
+      const std::byte* block, const CodesProduct& p, int group, const RowRange& rows, float* out
+  ) {
+    const SplitRows& x = *p.x;
+    const Affine affine = load_affine(block, p.layout);
+    U8 w[kVectors];
+    unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+      w[v.value] = unpack<bits, group_size, v.value>(block);
+    });
+    const size_t first_row = static_cast<size_t>(group) * x.padded_rows();
+    for (int row = rows.first; row < rows.end;) {
+      const int8_t* hi = x.hi(group, row);
+      const int end = smaller(rows.end, row + x.tile_rows);  // a call starts with a whole tile
+      for (; row < end; ++row, hi += group_size, out += kLanes) {
+        const I32 dots = dot_row(w, hi, hi + x.tile_rows * group_size);
+        const size_t place = first_row + row;
+        store(out, add_group(load(out), dots, x.scales[place], x.sums[place], affine));
+      }
+    }
+  }
+
+  static void product(const CodesProduct& p) {
+    const RowRange rows = rows_of(p);
+    const size_t block_bytes = p.layout.block_bytes();
+    for (int panel = 0; panel < p.panels; ++panel) {
+      const std::byte* block = p.panel + panel * p.layout.panel_bytes();
+      float* out = p.out + static_cast<size_t>(panel) * p.tiles * p.x->tile_rows * kLanes;
+      clear(out, (rows.end - rows.first) * kLanes);
+      for (int group = 0; group < p.layout.groups; ++group, block += block_bytes) {
+        prefetch_block(block, block_bytes);
+        add_block(block, p, group, rows, out);
+      }
+    }
+  }
+};
+
+template <int bits>
+void codes_product_of(const CodesProduct& p) {
+  switch (p.layout.group_size) {
+    case 32:
+      return CodesKernel<bits, 32>::product(p);
+    case 64:
+      return CodesKernel<bits, 64>::product(p);
+    default:
+      return CodesKernel<bits, 128>::product(p);
+  }
+}
+
+inline void codes_product(const CodesProduct& p) {
+  switch (p.layout.bits) {
+    case 2:
+      return codes_product_of<2>(p);
+    case 3:
+      return codes_product_of<3>(p);
+    case 4:
+      return codes_product_of<4>(p);
+    case 5:
+      return codes_product_of<5>(p);
+    case 6:
+      return codes_product_of<6>(p);
+    default:
+      return codes_product_of<8>(p);
+  }
+}
+
+}  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE
