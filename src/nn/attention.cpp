@@ -1,18 +1,6 @@
 #include "nn/attention.h"
 
-#include <mlx/mlx.h>
-
 namespace whimbrel::nn {
-
-namespace {
-
-mx::array rows_of(const mx::array& x, const SequenceRows& sequence) {
-  const mx::Shape start = {sequence.first, 0};
-  const mx::Shape stop = {sequence.first + sequence.count, x.shape(1)};
-  return mx::slice(x, start, stop);
-}
-
-}  // namespace
 
 Attention::Attention(
     const WeightLoader& loader,
@@ -46,31 +34,19 @@ mx::array Attention::operator()(
     const ops::Ops& ops, const mx::array& x, std::span<const SequenceRows> sequences
 ) const {
   const std::vector<mx::array> qkv = ops.norm_linears(x, input_layernorm_, qkv_proj_);
-  if (sequences.size() == 1) {
-    const mx::array output = attend(ops, {qkv[0], qkv[1], qkv[2]}, sequences.front());
-    return ops.linear_residual(output, *o_proj_, x);
-  }
-  std::vector<mx::array> outputs;
+  std::vector<ops::AttentionRows> rows;
   for (const SequenceRows& sequence : sequences) {
-    outputs.push_back(attend(
-        ops,
-        {rows_of(qkv[0], sequence), rows_of(qkv[1], sequence), rows_of(qkv[2], sequence)},
-        sequence
-    ));
+    LayerCache& cache = sequence.cache.layer(index_);
+    reserve(cache, sequence.count);
+    rows.push_back({sequence.first, sequence.count, sequence.rope, cache.buffer, cache.length});
   }
-  return ops.linear_residual(mx::concatenate(outputs, 0), *o_proj_, x);
-}
-
-mx::array Attention::attend(
-    const ops::Ops& ops, const ops::Qkv& qkv, const SequenceRows& sequence
-) const {
-  LayerCache& cache = sequence.cache.layer(index_);
-  reserve(cache, sequence.count);
-  ops::AttentionResult result =
-      ops.attention(qkv, heads_, head_norms_, sequence.rope, cache.buffer, cache.length);
-  cache.buffer = std::move(result.cache);
-  cache.length += sequence.count;
-  return result.output;
+  ops::AttentionResult result = ops.attention({qkv[0], qkv[1], qkv[2]}, heads_, head_norms_, rows);
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    LayerCache& cache = sequences[i].cache.layer(index_);
+    cache.buffer = std::move(result.caches[i]);
+    cache.length += sequences[i].count;
+  }
+  return ops.linear_residual(result.output, *o_proj_, x);
 }
 
 }  // namespace whimbrel::nn

@@ -47,8 +47,6 @@ class Attention {
   ) const;
 
  private:
-  mx::array attend(const ops::Ops& ops, const ops::Qkv& qkv, const SequenceRows& sequence) const;
-
   int index_;
   ops::HeadShape heads_;
   ops::RmsNorm input_layernorm_;

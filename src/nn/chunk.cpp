@@ -43,8 +43,11 @@ Features Features::slice(int first, int end) const {
   return part;
 }
 
-ops::RopePlan plan_rope(const Rope& rope, const Chunk& chunk) {
-  return chunk.axes ? rope.plan(*chunk.axes) : rope.plan(chunk.offset);
+ops::RopePlan plan_rope(const ops::Ops& ops, const Rope& rope, const Chunk& chunk) {
+  if (chunk.axes) {
+    return rope.plan(*chunk.axes);
+  }
+  return ops.rotates_by_tables() ? rope.plan(chunk.offset, chunk.rows()) : rope.plan(chunk.offset);
 }
 
 mx::array embed_chunks(

@@ -46,7 +46,7 @@ struct Chunk {
 };
 
 /// The chunk's rotation, made once for all layers.
-ops::RopePlan plan_rope(const Rope& rope, const Chunk& chunk);
+ops::RopePlan plan_rope(const ops::Ops& ops, const Rope& rope, const Chunk& chunk);
 
 /// Token embeddings of the chunks, one behind the other, with media rows put in:
 /// [rows, hidden_size].

@@ -45,7 +45,7 @@ std::vector<SequenceRows> Decoder::plan(
   std::vector<SequenceRows> sequences;
   int first = 0;
   for (size_t i = 0; i < chunks.size(); ++i) {
-    sequences.push_back({first, chunks[i].rows(), plan_rope(rope_, chunks[i]), *caches[i]});
+    sequences.push_back({first, chunks[i].rows(), plan_rope(ops_, rope_, chunks[i]), *caches[i]});
     first += chunks[i].rows();
   }
   return sequences;

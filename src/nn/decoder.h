@@ -40,8 +40,8 @@ class Decoder {
 
   const DecoderConfig& config() const { return config_; }
 
-  /// Of activations.
-  mx::Dtype dtype() const { return ops_.dtype(); }
+  /// Of a cache without codes.
+  mx::Dtype kv_dtype() const { return ops_.kv_dtype(); }
 
   /// Runs the chunks' tokens, each chunk behind the tokens of its cache, and appends them there ->
   /// the hidden states before the final norm, the chunks' rows one behind the other

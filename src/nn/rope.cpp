@@ -86,6 +86,14 @@ ops::RopePlan Rope::plan(int offset) const {
   return {periods_, offset, std::nullopt};
 }
 
+ops::RopePlan Rope::plan(int offset, int rows) const {
+  std::vector<int32_t> positions(static_cast<size_t>(rows));
+  std::iota(positions.begin(), positions.end(), offset);
+  ops::RopePlan tabled = plan({{positions, positions, positions}});
+  tabled.offset = offset;
+  return tabled;
+}
+
 ops::RopePlan Rope::plan(std::span<const std::span<const int32_t>, 3> positions) const {
   const size_t rows = positions[0].size();
   AngleTable angles(rows * frequencies_.size());

@@ -28,6 +28,9 @@ class Rope {
   /// Rows at consecutive positions from `offset` on: text.
   ops::RopePlan plan(int offset) const;
 
+  /// The same with tables for `rows` rows.
+  ops::RopePlan plan(int offset, int rows) const;
+
   /// Rows at arbitrary positions, one span of equal length an axis: a chunk that holds media.
   ops::RopePlan plan(std::span<const std::span<const int32_t>, 3> positions) const;
 

@@ -1,20 +1,36 @@
 #include <mlx/device.h>
 
+#include <cstdlib>
+
+#include "base/cores.h"
 #include "base/error.h"
+#include "ops/cpu/cpu_ops.h"
+#include "ops/device.h"
 #include "ops/ops.h"
 
 namespace whimbrel::ops {
 
 std::unique_ptr<const Ops> make_ops(std::string_view requested, mx::Dtype stored) {
-  if (!requested.empty() && requested != "reference") {
+  const bool on_cpu = mx::default_device() == mx::Device::cpu;
+  const bool own = requested == "cpu" || (requested.empty() && on_cpu);
+  if (!own && !requested.empty() && requested != "reference") {
     throw Error(
         Fault::usage,
         "WHIMBREL_OPS",
-        "got \"{}\", expected \"reference\": this build has no other operations",
+        "got \"{}\", expected \"reference\" or \"cpu\": this build has no other operations",
         requested
     );
   }
-  if (mx::default_device() == mx::Device::cpu) {
+  if (own && !on_cpu) {
+    throw Error(
+        Fault::usage, "WHIMBREL_OPS", "got \"cpu\" on a GPU, expected \"reference\" or nothing"
+    );
+  }
+  if (own) {
+    const char* isa = std::getenv("WHIMBREL_ISA");
+    return cpu::make_cpu_ops(cpu::choose_isa(isa == nullptr ? "" : isa), threads());
+  }
+  if (on_cpu) {
     return make_reference_ops(mx::float32, Arithmetic::float32);
   }
   return make_reference_ops(stored, Arithmetic::native);

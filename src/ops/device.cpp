@@ -5,12 +5,16 @@
 #include <mlx/device.h>
 #include <mlx/mlx.h>
 
-#include <thread>
+#include <atomic>
 #include <variant>
+
+#include "base/cores.h"
 
 namespace whimbrel::ops {
 
 namespace {
+
+std::atomic<int> chosen_threads = 0;  // 0: none was asked for
 
 /// A function that only some BLAS libraries have, so it is looked up while running.
 template <typename Function>
@@ -77,11 +81,11 @@ std::string device_name() {
 }
 
 int threads() {
-  const auto blas = find_symbol<int (*)()>("openblas_get_num_threads");
-  return blas != nullptr ? blas() : static_cast<int>(std::thread::hardware_concurrency());
+  return chosen_threads > 0 ? chosen_threads.load() : usable_cores();
 }
 
 void set_threads(int threads) {
+  chosen_threads = threads;
   const auto set = find_symbol<void (*)(int)>("openblas_set_num_threads");
   if (set != nullptr) {
     set(threads);

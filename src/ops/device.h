@@ -19,10 +19,10 @@ std::string_view detected_isa();
 /// The name of what MLX computes on, such as a CPU's model name.
 std::string device_name();
 
-/// Threads that matrix products use on a CPU.
+/// Threads that kernels on a CPU run on: as many as were set, else one a usable core.
 int threads();
 
-/// Threads that matrix products may use; at least 1.
+/// Threads for kernels of operations that are made from now on, and for BLAS; at least 1.
 void set_threads(int threads);
 
 }  // namespace whimbrel::ops

@@ -33,13 +33,14 @@ struct RopeTables {
   mx::array sin;
 };
 
-/// How the rows of one forward are rotated; made once and shared by all layers.
+/// How the rows of one sequence in a forward are rotated; made once and shared by all layers.
 struct RopePlan {
   /// Periods: reciprocals of the inverse frequencies, [head_dim / 2] float32.
   mx::array periods;
   /// Position of the first row; the others follow it one by one. Not used where tables are.
   int offset;
-  /// Only for rows whose three axes differ, that is a chunk that holds media tokens.
+  /// For rows whose three axes differ, that is a chunk that holds media tokens; for all rows where
+  /// the backend rotates by tables only.
   std::optional<RopeTables> tables;
 };
 
@@ -75,9 +76,18 @@ struct Qkv {
   mx::array v;  // [rows, kv_heads * head_dim]
 };
 
+/// The rows of one sequence among those of a forward.
+struct AttentionRows {
+  int first;
+  int count;
+  const RopePlan& rope;
+  const KVBuffer& cache;  // with room for the rows
+  int cached;             // rows written before
+};
+
 struct AttentionResult {
-  mx::array output;  // [rows, heads * head_dim]
-  KVBuffer cache;    // with the new rows written; the buffer that was passed in is spent
+  mx::array output;              // [rows, heads * head_dim]
+  std::vector<KVBuffer> caches;  // with the new rows written; the buffers passed in are spent
 };
 
 /// The fused operations that a decoder layer and a vision block are made of: one contract for every
@@ -90,8 +100,14 @@ class Ops {
   /// `reference`, `cpu` or `cuda` (docs/contract.md).
   virtual std::string_view name() const = 0;
 
-  /// What activations, residuals and the cache are held in.
+  /// What activations and residuals are held in.
   virtual mx::Dtype dtype() const = 0;
+
+  /// What a cache without codes is held in.
+  virtual mx::Dtype kv_dtype() const = 0;
+
+  /// Whether attention wants tables in every RopePlan, not only where a chunk holds media tokens.
+  virtual bool rotates_by_tables() const = 0;
 
   /// Takes a loaded matrix into this backend's form, once at load.
   virtual PackedMatrixPtr pack(Matrix matrix) const = 0;
@@ -133,16 +149,14 @@ class Ops {
       const mx::array& x, const RmsNorm& norm, const Experts& experts
   ) const = 0;
 
-  /// Norms each head of q and k where norms are given, rotates both, writes k and v behind the
-  /// `cached` rows of the cache, and lets each query row attend to all rows up to its own. K and V
-  /// are never repeated for the query heads.
+  /// For each of the sequences, which take all rows in order: norms each head of q and k where
+  /// norms are given, rotates both, writes k and v behind the cached rows, and lets each query row
+  /// attend to all rows up to its own. K and V are never repeated for the query heads.
   virtual AttentionResult attention(
       const Qkv& qkv,
       const HeadShape& shape,
       const std::optional<HeadNorms>& norms,
-      const RopePlan& rope,
-      const KVBuffer& cache,
-      int cached
+      std::span<const AttentionRows> sequences
   ) const = 0;
 
   /// Attention of a vision tower: rows of a segment see each other and nothing else.

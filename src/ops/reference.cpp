@@ -184,6 +184,10 @@ class ReferenceOps : public Ops {
 
   mx::Dtype dtype() const override { return dtype_; }
 
+  mx::Dtype kv_dtype() const override { return dtype_; }
+
+  bool rotates_by_tables() const override { return false; }
+
   PackedMatrixPtr pack(Matrix matrix) const override {
     const auto cast = [this](std::optional<mx::array>& array) {
       if (array) {
@@ -294,31 +298,19 @@ class ReferenceOps : public Ops {
       const Qkv& qkv,
       const HeadShape& shape,
       const std::optional<HeadNorms>& norms,
-      const RopePlan& rope,
-      const KVBuffer& cache,
-      int cached
+      std::span<const AttentionRows> sequences
   ) const override {
-    const int rows = qkv.q.shape(0);
-    const mx::array q =
-        rotated_heads(qkv.q, shape.heads, shape.head_dim, norms ? &norms->q_norm : nullptr, rope);
-    const mx::array k = rotated_heads(
-        qkv.k, shape.kv_heads, shape.head_dim, norms ? &norms->k_norm : nullptr, rope
-    );
-    const mx::array v = split_heads(qkv.v, shape.kv_heads, shape.head_dim);
-    KVBuffer written{
-        write_rows(cache.keys, k, cache.format, cached),
-        write_rows(cache.values, v, cache.format, cached),
-        cache.format
-    };
-    const mx::array out = attend(
-        q,
-        first_rows(written.keys, cache.format, cached + rows),
-        first_rows(written.values, cache.format, cached + rows),
-        mask_for(rows)
-    );
-    const mx::array joined =
-        mx::reshape(mx::transpose(out, {0, 2, 1, 3}), {rows, shape.heads * shape.head_dim});
-    return {joined, std::move(written)};
+    std::vector<mx::array> outputs;
+    std::vector<KVBuffer> caches;
+    for (const AttentionRows& sequence : sequences) {
+      const int end = sequence.first + sequence.count;
+      const auto rows = [&](const mx::array& x) { return rows_of(x, sequence.first, end); };
+      SequenceResult result =
+          attend_sequence({rows(qkv.q), rows(qkv.k), rows(qkv.v)}, shape, norms, sequence);
+      outputs.push_back(result.output);
+      caches.push_back(std::move(result.cache));
+    }
+    return {outputs.size() == 1 ? outputs[0] : mx::concatenate(outputs, 0), std::move(caches)};
   }
 
   mx::array segment_attention(
@@ -381,6 +373,42 @@ class ReferenceOps : public Ops {
       split = mx::fast::rms_norm(split, norm->weight, norm->eps);
     }
     return apply_rope(split, rope);
+  }
+
+  struct SequenceResult {
+    mx::array output;
+    KVBuffer cache;
+  };
+
+  /// `qkv` holds the sequence's rows only.
+  SequenceResult attend_sequence(
+      const Qkv& qkv,
+      const HeadShape& shape,
+      const std::optional<HeadNorms>& norms,
+      const AttentionRows& sequence
+  ) const {
+    const auto [heads, kv_heads, head_dim] = shape;
+    const int length = sequence.cached + sequence.count;
+    const mx::array q =
+        rotated_heads(qkv.q, heads, head_dim, norms ? &norms->q_norm : nullptr, sequence.rope);
+    const mx::array k =
+        rotated_heads(qkv.k, kv_heads, head_dim, norms ? &norms->k_norm : nullptr, sequence.rope);
+    const mx::array v = split_heads(qkv.v, kv_heads, head_dim);
+    const KVFormat& format = sequence.cache.format;
+    KVBuffer written{
+        write_rows(sequence.cache.keys, k, format, sequence.cached),
+        write_rows(sequence.cache.values, v, format, sequence.cached),
+        format
+    };
+    const mx::array out = attend(
+        q,
+        first_rows(written.keys, format, length),
+        first_rows(written.values, format, length),
+        mask_for(sequence.count)
+    );
+    const mx::array rows =
+        mx::reshape(mx::transpose(out, {0, 2, 1, 3}), {sequence.count, heads * head_dim});
+    return {rows, std::move(written)};
   }
 
   /// q, k, v [batch, heads or kv_heads, rows, head_dim] -> like q.

@@ -95,8 +95,9 @@ TEST(Chunk, a_picture_needs_tables) {
   EXPECT_EQ((*chunk.axes)[1].size(), 8U);
   EXPECT_EQ((*chunk.axes)[1][1], 2);
   const nn::Rope rope(1e4, 8, nn::chunked_axes(std::vector<int>{1, 1, 2}));
-  EXPECT_TRUE(nn::plan_rope(rope, chunk).tables);
-  EXPECT_FALSE(nn::plan_rope(rope, prompt_chunk(prompt, features(), 8, 10)).tables);
+  const auto ops = ops::make_reference_ops(mx::float32, ops::Arithmetic::float32);
+  EXPECT_TRUE(nn::plan_rope(*ops, rope, chunk).tables);
+  EXPECT_FALSE(nn::plan_rope(*ops, rope, prompt_chunk(prompt, features(), 8, 10)).tables);
 }
 
 TEST(Chunk, features_replace_embeddings) {

@@ -12,6 +12,8 @@ class LazyOps : public ops::Ops {
  public:
   std::string_view name() const override { return "lazy"; }
   ops::mx::Dtype dtype() const override { return ops::mx::bfloat16; }
+  ops::mx::Dtype kv_dtype() const override { return ops::mx::bfloat16; }
+  bool rotates_by_tables() const override { return false; }
 
   ops::PackedMatrixPtr pack(ops::Matrix) const override {
     return std::make_shared<const ops::PackedMatrix>();
@@ -52,9 +54,7 @@ class LazyOps : public ops::Ops {
       const ops::Qkv&,
       const ops::HeadShape&,
       const std::optional<ops::HeadNorms>&,
-      const ops::RopePlan&,
-      const ops::KVBuffer&,
-      int
+      std::span<const ops::AttentionRows>
   ) const override {
     refuse();
   }

@@ -77,8 +77,8 @@ struct SplitRows {
 };
 
 /// out[p][r][n] = sum over k of x[r][k] w[p][n][k], for `panels` panels that follow each other and
-/// the rows of `tiles` tiles from `first_tile` on. Group by group in order, each group's term
-/// rounded in the same places on every instruction set.
+/// the rows of `tiles` tiles from `first_tile` on, of which the first `rows` count. Group by group
+/// in order, each group's term rounded in the same places on every instruction set.
 struct CodesProduct {
   const std::byte* panel = nullptr;  // the first one
   int panels = 0;
@@ -86,6 +86,7 @@ struct CodesProduct {
   const SplitRows* x = nullptr;
   int first_tile = 0;
   int tiles = 0;
+  int rows = 0;
   float* out = nullptr;  // [panels][tiles * tile_rows][16]
 };
 

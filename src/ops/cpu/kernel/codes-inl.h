@@ -80,8 +80,8 @@ struct RowRange {
 
 /// Rows of a call, without those that only fill up the last tile.
 inline RowRange rows_of(const CodesProduct& p) {
-  const int end = (p.first_tile + p.tiles) * p.x->tile_rows;
-  return {p.first_tile * p.x->tile_rows, smaller(end, p.x->rows)};
+  const int first = p.first_tile * p.x->tile_rows;
+  return {first, first + p.rows};
 }
 
 inline void clear(float* p, int count) {

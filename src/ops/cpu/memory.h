@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace whimbrel::ops::cpu {
+
+/// Memory for packed weights: large regions of the system, huge pages asked for, handed out piece
+/// by piece and given back all at once. A piece starts at a cache line.
+class WeightMemory {
+ public:
+  std::byte* allocate(size_t bytes);
+
+ private:
+  class Region;
+
+  std::vector<std::shared_ptr<const Region>> regions_;
+  std::byte* free_ = nullptr;
+  size_t left_ = 0;
+};
+
+/// Memory for intermediate rows, which only grows: an operation's next run finds it as large as the
+/// largest one before it left it. Contents are lost when it grows.
+class Scratch {
+ public:
+  /// At least `count` numbers at a cache line.
+  template <typename T>
+  T* of(size_t count) {
+    return static_cast<T*>(reserve(count * sizeof(T)));
+  }
+
+ private:
+  void* reserve(size_t bytes);
+
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* aligned_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace whimbrel::ops::cpu

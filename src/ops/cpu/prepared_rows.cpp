@@ -1,0 +1,191 @@
+#include "ops/cpu/prepared_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace whimbrel::ops::cpu {
+
+namespace {
+
+/// Fewer rows are multiplied in float32: their time is that of reading the weights.
+constexpr int kFewestRowsInBf16 = 32;
+
+constexpr int kRowsAThread = 4;
+
+int tile_rows_for(int rows) {
+  return rows >= 5 ? kTileRows : rows >= 3 ? 4 : rows;
+}
+
+const FloatsLayout* floats_layout(const CpuMatrix& matrix) {
+  return std::get_if<FloatsLayout>(&matrix.layout());
+}
+
+bool multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout, int rows) {
+  return kernels.bf16_product != nullptr && layout.type == Float::bf16 && rows >= kFewestRowsInBf16;
+}
+
+}  // namespace
+
+void apply_norm(const Kernels& kernels, const RowNorm& norm, const float* x, int width, float* y) {
+  if (norm.bias != nullptr) {
+    kernels.layer_norm(x, norm.weight, norm.bias, norm.eps, width, y);
+  } else {
+    kernels.rms_norm(x, norm.weight, norm.eps, width, y);
+  }
+}
+
+void PreparedRows::prepare(Context& context, const RowSource& source, Matrices matrices) {
+  set_up(context.kernels, source, matrices);
+  if (rows_ <= kRowsAThread) {
+    for (int row = 0; row < rows_; ++row) {
+      prepare_row(context.kernels, source, row);
+    }
+    return;
+  }
+  const int tasks = (rows_ + kRowsAThread - 1) / kRowsAThread;
+  context.pool.parallel_for(tasks, [&](int task, int) {
+    const int end = std::min(rows_, (task + 1) * kRowsAThread);
+    for (int row = task * kRowsAThread; row < end; ++row) {
+      prepare_row(context.kernels, source, row);
+    }
+  });
+}
+
+void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matrices matrices) {
+  rows_ = source.rows;
+  row_step_ = source.row_step != 0 ? source.row_step : std::max(1, tile_rows_for(rows_));
+  int padded_width = source.width;
+  bool in_bf16 = false;
+  for (Split& split : splits_) {
+    split.needed = false;
+  }
+  for (const CpuMatrix* matrix : matrices) {
+    if (const FloatsLayout* layout = floats_layout(*matrix)) {
+      padded_width = std::max(padded_width, layout->width);
+      in_bf16 = in_bf16 || multiplies_in_bf16(kernels, *layout, rows_);
+    } else {
+      const int group_size = std::get<CodesLayout>(matrix->layout()).group_size;
+      const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
+      set_up_split(splits_[static_cast<size_t>(place)], group_size, source.width);
+    }
+  }
+  const bool same =
+      source.norm.weight == nullptr && source.order == nullptr && padded_width == source.width;
+  stride_ = static_cast<size_t>(padded_width);
+  const size_t numbers = static_cast<size_t>(rows_) * stride_;
+  own_floats_ = same ? nullptr : float_memory_.of<float>(numbers);
+  floats_ = same ? source.x : own_floats_;
+  bf16_ = in_bf16 ? bf16_memory_.of<uint16_t>(numbers) : nullptr;
+}
+
+void PreparedRows::set_up_split(Split& split, int group_size, int width) {
+  split.needed = true;
+  SplitRows& rows = split.rows;
+  rows.rows = rows_;
+  rows.tile_rows = row_step_;
+  rows.tiles = padded(rows_) / row_step_;
+  rows.group_size = group_size;
+  rows.groups = width / group_size;
+  rows.codes = split.codes.of<int8_t>(rows.code_bytes());
+  const size_t scales = static_cast<size_t>(rows.groups) * rows.padded_rows();
+  rows.scales = split.scales.of<float>(2 * scales);
+  rows.sums = rows.scales + scales;
+}
+
+void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, int row) {
+  const int from = source.order == nullptr ? row : source.order[row];
+  if (from < 0) {
+    return;
+  }
+  const float* x = source.x + static_cast<size_t>(from) * source.width;
+  if (own_floats_ != nullptr) {
+    float* y = own_floats_ + row * stride_;
+    if (source.norm.weight != nullptr) {
+      apply_norm(kernels, source.norm, x, source.width, y);
+    } else {
+      std::memcpy(y, x, static_cast<size_t>(source.width) * sizeof(float));
+    }
+    std::fill(y + source.width, y + stride_, 0.0F);
+    x = y;
+  }
+  for (const Split& split : splits_) {
+    if (split.needed) {
+      kernels.split_row(x, split.rows, row);
+    }
+  }
+  if (bf16_ != nullptr) {
+    kernels.to_bf16(x, stride_, bf16_ + row * stride_);
+  }
+}
+
+const PreparedRows::Split& PreparedRows::split_of(int group_size) const {
+  const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
+  return splits_[static_cast<size_t>(place)];
+}
+
+void PreparedRows::multiply(const Kernels& kernels, const PanelProduct& product, float* out) const {
+  const CpuMatrix& matrix = *product.matrix;
+  if (const FloatsLayout* layout = floats_layout(matrix)) {
+    if (multiplies_in_bf16(kernels, *layout, rows_)) {
+      multiply_bf16(kernels, product, out);
+    } else {
+      multiply_floats(kernels, product, out);
+    }
+    return;
+  }
+  const auto& layout = std::get<CodesLayout>(matrix.layout());
+  kernels.codes_product({
+      .panel = matrix.panel(product.expert, product.panel),
+      .panels = product.panels,
+      .layout = layout,
+      .x = &split_of(layout.group_size).rows,
+      .first_tile = product.row / row_step_,
+      .tiles = padded(product.rows) / row_step_,
+      .rows = product.rows,
+      .out = out,
+  });
+}
+
+void PreparedRows::multiply_floats(
+    const Kernels& kernels, const PanelProduct& product, float* out
+) const {
+  // One panel at a time: the kernel's rows lie without gaps.
+  const size_t apart = static_cast<size_t>(padded(product.rows)) * kLanes;
+  for (int i = 0; i < product.panels; ++i) {
+    kernels.floats_product({
+        .panel = product.matrix->panel(product.expert, product.panel + i),
+        .panels = 1,
+        .layout = *floats_layout(*product.matrix),
+        .x = floats(product.row),
+        .x_stride = stride_,
+        .rows = product.rows,
+        .out = out + i * apart,
+    });
+  }
+}
+
+void PreparedRows::multiply_bf16(
+    const Kernels& kernels, const PanelProduct& product, float* out
+) const {
+  const bool together = padded(product.rows) == product.rows;
+  const int step = together ? product.panels : 1;
+  const size_t apart = static_cast<size_t>(padded(product.rows)) * kLanes;
+  for (int i = 0; i < product.panels; i += step) {
+    kernels.bf16_product({
+        .panel = product.matrix->panel(product.expert, product.panel + i),
+        .panels = step,
+        .width = floats_layout(*product.matrix)->width,
+        .x = bf16_ + product.row * stride_,
+        .x_stride = stride_,
+        .rows = product.rows,
+        .out = out + i * apart,
+    });
+  }
+}
+
+size_t PreparedRows::row_bytes() const {
+  const bool split = std::ranges::any_of(splits_, &Split::needed);
+  return stride_ * (split || bf16_ != nullptr ? sizeof(uint16_t) : sizeof(float));
+}
+
+}  // namespace whimbrel::ops::cpu

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "ops/cpu/context.h"
+#include "ops/cpu/matrix.h"
+
+namespace whimbrel::ops::cpu {
+
+/// A norm on raw memory: an RMS norm where there is no bias, else a layer norm.
+struct RowNorm {
+  const float* weight = nullptr;  // [width]; none: no norm
+  const float* bias = nullptr;
+  float eps = 0;
+};
+
+void apply_norm(const Kernels& kernels, const RowNorm& norm, const float* x, int width, float* y);
+
+/// Where rows of activations come from: x [.][width]. With `order`, row i is x's row order[i], and
+/// -1 stands for a row that nobody looks at.
+struct RowSource {
+  const float* x = nullptr;
+  int rows = 0;
+  int width = 0;
+  RowNorm norm = {};  // applied first
+  const int* order = nullptr;
+  int row_step = 0;  // rows of a tile (SplitRows); 0: what suits the number of rows
+};
+
+/// Some rows of a product with some panels of a matrix.
+struct PanelProduct {
+  const CpuMatrix* matrix = nullptr;
+  int expert = 0;
+  int panel = 0;  // the first one
+  int panels = 1;
+  int row = 0;  // the first one, a multiple of row_step()
+  int rows = 0;
+};
+
+/// Rows of activations in the forms in which matrices take them; only the forms that the given
+/// matrices need are made. The memory stays for the next time.
+class PreparedRows {
+ public:
+  using Matrices = std::span<const CpuMatrix* const>;
+
+  /// Replaces what was prepared before. The matrices are as wide as the rows.
+  void prepare(Context& context, const RowSource& source, Matrices matrices);
+
+  /// -> out [panels][padded(rows)][16].
+  void multiply(const Kernels& kernels, const PanelProduct& product, float* out) const;
+
+  int rows() const { return rows_; }
+  /// Rows are taken in steps of this.
+  int row_step() const { return row_step_; }
+  int padded(int rows) const { return (rows + row_step_ - 1) / row_step_ * row_step_; }
+
+  /// Bytes of a row in its widest form: what should stay in a cache while panels pass.
+  size_t row_bytes() const;
+
+  /// Row `row` behind the norm.
+  const float* floats(int row) const { return floats_ + row * stride_; }
+
+ private:
+  static constexpr std::array kGroupSizes = {32, 64, 128};
+
+  struct Split {
+    bool needed = false;
+    SplitRows rows = {};
+    Scratch codes = {};
+    Scratch scales = {};
+  };
+
+  void set_up(const Kernels& kernels, const RowSource& source, Matrices matrices);
+  void set_up_split(Split& split, int group_size, int width);
+  void prepare_row(const Kernels& kernels, const RowSource& source, int row);
+  void multiply_floats(const Kernels& kernels, const PanelProduct& product, float* out) const;
+  void multiply_bf16(const Kernels& kernels, const PanelProduct& product, float* out) const;
+  const Split& split_of(int group_size) const;
+
+  int rows_ = 0;
+  int row_step_ = 1;
+  size_t stride_ = 0;            // of rows of floats
+  float* own_floats_ = nullptr;  // rows that differ from the source's
+  const float* floats_ = nullptr;
+  uint16_t* bf16_ = nullptr;  // rows in bfloat16, where a product takes them
+  Scratch float_memory_;
+  Scratch bf16_memory_;
+  std::array<Split, kGroupSizes.size()> splits_ = {};
+};
+
+}  // namespace whimbrel::ops::cpu
