@@ -10,7 +10,12 @@
 #include "ops/cpu/kernel/floats-inl.h"
 #include "ops/cpu/kernel/rows-inl.h"
 //
+#include "ops/cpu/kernel/across-inl.h"
 #include "ops/cpu/kernel/finish-inl.h"
+#include "ops/cpu/kernel/heads-inl.h"
+//
+#include "ops/cpu/kernel/attend_keys-inl.h"
+#include "ops/cpu/kernel/attend_tile-inl.h"
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
@@ -25,6 +30,11 @@ constexpr Kernels generic_kernels(Isa isa) {
   kernels.floats_product = floats_product;
   kernels.finish_tile = finish_tile;
   kernels.finish_swiglu = finish_swiglu;
+  kernels.prepare_head = prepare_head;
+  kernels.store_kv_row = store_kv_row;
+  kernels.attend_keys = attend_keys;
+  kernels.combine_parts = combine_parts;
+  kernels.attend_tile = attend_tile;
   return kernels;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/cpu/attention_kernels.h"
 #include "ops/cpu/isa.h"
 
 // What a translation unit of one instruction set offers to the rest: plain functions on raw memory.
@@ -152,31 +153,6 @@ struct FinishSwiglu {
   size_t out_stride = 0;
 };
 
-/// Keys or values of one head in a cache: plain bfloat16 rows, or 8-bit codes with a bfloat16 scale
-/// and offset a group. Row r starts at data + r * row_bytes.
-struct KVHead {
-  const std::byte* data = nullptr;   // [rows][head_dim] bfloat16 or uint8
-  const uint16_t* scales = nullptr;  // [rows][head_dim / group_size]; codes only
-  const uint16_t* offsets = nullptr;
-  int group_size = 0;  // 0: plain
-};
-
-/// Part of one decode row's attention: the `queries` heads that share one key and value head, over
-/// keys [first, end), as far as it can go without the other parts.
-struct AttendKeys {
-  const float* q = nullptr;  // [queries][head_dim], scaled by 1 / sqrt(head_dim)
-  int queries = 0;
-  int head_dim = 0;
-  KVHead keys = {};
-  KVHead values = {};
-  int first = 0;
-  int end = 0;
-  float* out = nullptr;      // [queries][head_dim]: sum of exp(score - largest) * value
-  float* largest = nullptr;  // [queries]: largest score
-  float* weight = nullptr;   // [queries]: sum of exp(score - largest)
-  float* scratch = nullptr;  // attend_keys_scratch(...) floats
-};
-
 /// Functions of one instruction set.
 struct Kernels {
   Isa isa = Isa::scalar;
@@ -199,6 +175,15 @@ struct Kernels {
 
   void (*finish_tile)(const FinishTile&) = nullptr;
   void (*finish_swiglu)(const FinishSwiglu&) = nullptr;
+
+  void (*prepare_head)(const PrepareHead&) = nullptr;
+  void (*store_kv_row)(const StoreKVRow&) = nullptr;
+  void (*attend_keys)(const AttendKeys&) = nullptr;
+  void (*combine_parts)(const CombineParts&) = nullptr;
+  void (*attend_tile)(const AttendTile&) = nullptr;
+
+  /// Queries that a tile of attention likes best.
+  int tile_queries = 128;
 
   /// Panels that codes_product and bf16_product like best at once for many rows.
   int product_panels = 1;

@@ -198,6 +198,57 @@ inline I32 dot4_wide(I32 acc, U8 w, I32 x) {
   return {_mm512_dpbusd_epi32(acc.v, w.v, x.v)};
 }
 
+#define WHIMBREL_SIMD_ACROSS
+// Across the lanes of 16 vectors.
+/// Lane i is the sum of all lanes of x[i].
+inline F32 sums_of(const F32* x) {
+  __m512 pairs[8];
+  for (int i = 0; i < 8; ++i) {
+    const __m512 a = x[2 * i].v;
+    const __m512 b = x[2 * i + 1].v;
+    pairs[i] = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+  }
+  __m512 fours[4];
+  for (int i = 0; i < 4; ++i) {
+    const __m512d a = _mm512_castps_pd(pairs[2 * i]);
+    const __m512d b = _mm512_castps_pd(pairs[2 * i + 1]);
+    fours[i] = _mm512_add_ps(
+        _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b))
+    );
+  }
+  const auto add_quarters = [](__m512 a, __m512 b) {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  };
+  return {add_quarters(add_quarters(fours[0], fours[1]), add_quarters(fours[2], fours[3]))};
+}
+/// Lane j of x[i] changes places with lane i of x[j].
+inline void transpose(F32* x) {
+  __m512 t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_ps(x[i].v, x[i + 1].v);
+    t[i + 1] = _mm512_unpackhi_ps(x[i].v, x[i + 1].v);
+  }
+  __m512 u[16];  // u[4 q + c]: lanes 4 l + c of rows 4 q to 4 q + 3, l the quarter
+  for (int q = 0; q < 16; q += 4) {
+    for (int half = 0; half < 2; ++half) {
+      const __m512d a = _mm512_castps_pd(t[q + half]);
+      const __m512d b = _mm512_castps_pd(t[q + 2 + half]);
+      u[q + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      u[q + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+  }
+  for (int c = 0; c < 4; ++c) {
+    const __m512 low01 = _mm512_shuffle_f32x4(u[c], u[4 + c], 0x44);
+    const __m512 low23 = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0x44);
+    const __m512 high01 = _mm512_shuffle_f32x4(u[c], u[4 + c], 0xee);
+    const __m512 high23 = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0xee);
+    x[c] = {_mm512_shuffle_f32x4(low01, low23, 0x88)};
+    x[4 + c] = {_mm512_shuffle_f32x4(low01, low23, 0xdd)};
+    x[8 + c] = {_mm512_shuffle_f32x4(high01, high23, 0x88)};
+    x[12 + c] = {_mm512_shuffle_f32x4(high01, high23, 0xdd)};
+  }
+}
+
 // gcc takes a function that only prefetches for one without effect and drops its calls.
 __attribute__((always_inline)) inline void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
