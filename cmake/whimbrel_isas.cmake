@@ -13,6 +13,9 @@ set(isa_flags_amx ${avx512} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
 # Kernels are compiled with these flags everywhere, debug builds and sanitizers included: without
 # inlining they are a hundred times slower.
 set(kernel_flags -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND kernel_flags -Wno-uninitialized)  # gcc 12 complains about its own intrinsics
+endif()
 
 file(GLOB kernel_units CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/cpu/*_*.cpp)
 foreach(unit ${kernel_units})
