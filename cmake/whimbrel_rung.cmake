@@ -7,6 +7,7 @@ function(whimbrel_rung name)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.h)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   list(FILTER headers EXCLUDE REGEX "-inl\\.h$")
+  whimbrel_isa_units(sources)
   add_library(whimbrel_${name} STATIC ${sources})
   set_target_properties(
     whimbrel_${name} PROPERTIES LINKER_LANGUAGE CXX VERIFY_INTERFACE_HEADER_SETS ON

@@ -7,6 +7,9 @@
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #include "base/error.h"
@@ -52,6 +55,10 @@ bool has_avxvnni() {
   return cpuid(0, 0).eax >= 7 && (cpuid(7, 1).eax & (1U << 4)) != 0;
 }
 
+bool has_f16c() {
+  return (cpuid(1, 0).ecx & (1U << 29)) != 0;
+}
+
 bool has_amx() {
   constexpr unsigned kBf16AndTilesAndInt8 = (1U << 22) | (1U << 24) | (1U << 25);
   return cpuid(0, 0).eax >= 7 && (cpuid(7, 0).edx & kBf16AndTilesAndInt8) == kBf16AndTilesAndInt8;
@@ -59,7 +66,7 @@ bool has_amx() {
 
 std::vector<Isa> find_isas() {
   std::vector<Isa> found = {Isa::scalar};
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) {
     return found;
   }
   found.push_back(Isa::avx2);
@@ -84,8 +91,20 @@ std::vector<Isa> find_isas() {
 
 #elif defined(__aarch64__)
 
+bool has_dot_products() {
+#if defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+  return true;  // as every Mac has
+#endif
+}
+
 std::vector<Isa> find_isas() {
-  return {Isa::scalar, Isa::neon};
+  std::vector<Isa> found = {Isa::scalar};
+  if (has_dot_products()) {
+    found.push_back(Isa::neon);
+  }
+  return found;
 }
 
 #else

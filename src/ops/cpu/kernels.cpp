@@ -1,16 +1,58 @@
 #include "ops/cpu/kernels.h"
 
-#include <stdexcept>
-
 namespace whimbrel::ops::cpu {
 
+namespace scalar {
+extern const Kernels kKernels;
+}
+
+#if defined(__x86_64__)
+
+namespace avx2 {
+extern const Kernels kKernels;
+}
+namespace avxvnni {
+extern const Kernels kKernels;
+}
 namespace avx512 {
+extern const Kernels kKernels;
+}
+namespace avx512bf16 {
 extern const Kernels kKernels;
 }
 
 const Kernels& kernels_for(Isa isa) {
-  (void)isa;
-  return avx512::kKernels;
+  switch (isa) {
+    case Isa::avx2:
+      return avx2::kKernels;
+    case Isa::avxvnni:
+      return avxvnni::kKernels;
+    case Isa::avx512:
+      return avx512::kKernels;
+    case Isa::avx512bf16:
+    case Isa::amx:
+      return avx512bf16::kKernels;
+    default:
+      return scalar::kKernels;
+  }
 }
+
+#elif defined(__aarch64__)
+
+namespace neon {
+extern const Kernels kKernels;
+}
+
+const Kernels& kernels_for(Isa isa) {
+  return isa == Isa::neon ? neon::kKernels : scalar::kKernels;
+}
+
+#else
+
+const Kernels& kernels_for(Isa) {
+  return scalar::kKernels;
+}
+
+#endif
 
 }  // namespace whimbrel::ops::cpu

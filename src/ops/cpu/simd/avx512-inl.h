@@ -1,6 +1,7 @@
-// Vectors of 16 lanes on AVX-512 (F, BW, DQ, VL, VNNI). The same names and meanings stand in every
-// file of this folder; kernels are written once on them. No include guard of the usual kind: a
-// translation unit of one instruction set includes exactly one of these, in its own namespace.
+// Vectors of 16 lanes on AVX-512 (F, BW, DQ, VL, VNNI), and with its dot products of bfloat16 where
+// the unit is compiled for them. The same names and meanings stand in every file of this folder;
+// kernels are written once on them. No include guard of the usual kind: a translation unit of one
+// instruction set includes exactly one of these, in its own namespace.
 
 #include <immintrin.h>
 
@@ -197,6 +198,23 @@ inline I32 dot4(I32 acc, U8 w, I32 x) {
 inline I32 dot4_wide(I32 acc, U8 w, I32 x) {
   return {_mm512_dpbusd_epi32(acc.v, w.v, x.v)};
 }
+#if defined(__AVX512BF16__)
+constexpr bool kHasDotBf16 = true;
+/// Two bfloat16 in every lane.
+inline U8 splat_pair(const uint16_t* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  return {_mm512_set1_epi32(pair)};
+}
+/// acc + the sum over a lane's two bfloat16 of w * x. Numbers below 2^-126 count as zero, and the
+/// sum is rounded twice: not the bits of two fma.
+inline F32 dot2_bf16(F32 acc, U8 w, U8 x) {
+  const auto as_pairs = [](U8 pairs) { return __builtin_bit_cast(__m512bh, pairs.v); };
+  return {_mm512_dpbf16_ps(acc.v, as_pairs(w), as_pairs(x))};
+}
+#else
+constexpr bool kHasDotBf16 = false;
+#endif
 
 #define WHIMBREL_SIMD_ACROSS
 // Across the lanes of 16 vectors.

@@ -1,0 +1,11 @@
+#define WHIMBREL_ISA_NAMESPACE avx2
+#include "ops/cpu/simd/avx2-inl.h"
+//
+#include "ops/cpu/kernels-inl.h"
+
+namespace whimbrel::ops::cpu::avx2 {
+
+extern const Kernels kKernels;
+constinit const Kernels kKernels = generic_kernels(Isa::avx2);
+
+}  // namespace whimbrel::ops::cpu::avx2

@@ -1,0 +1,11 @@
+#define WHIMBREL_ISA_NAMESPACE avx512bf16
+#include "ops/cpu/simd/avx512-inl.h"
+//
+#include "ops/cpu/kernels-inl.h"
+
+namespace whimbrel::ops::cpu::avx512bf16 {
+
+extern const Kernels kKernels;
+constinit const Kernels kKernels = generic_kernels(Isa::avx512bf16);
+
+}  // namespace whimbrel::ops::cpu::avx512bf16

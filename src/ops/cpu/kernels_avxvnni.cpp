@@ -1,0 +1,11 @@
+#define WHIMBREL_ISA_NAMESPACE avxvnni
+#include "ops/cpu/simd/avx2-inl.h"
+//
+#include "ops/cpu/kernels-inl.h"
+
+namespace whimbrel::ops::cpu::avxvnni {
+
+extern const Kernels kKernels;
+constinit const Kernels kKernels = generic_kernels(Isa::avxvnni);
+
+}  // namespace whimbrel::ops::cpu::avxvnni

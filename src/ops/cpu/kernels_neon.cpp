@@ -1,0 +1,11 @@
+#define WHIMBREL_ISA_NAMESPACE neon
+#include "ops/cpu/simd/neon-inl.h"
+//
+#include "ops/cpu/kernels-inl.h"
+
+namespace whimbrel::ops::cpu::neon {
+
+extern const Kernels kKernels;
+constinit const Kernels kKernels = generic_kernels(Isa::neon);
+
+}  // namespace whimbrel::ops::cpu::neon

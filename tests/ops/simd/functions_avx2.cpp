@@ -1,0 +1,4 @@
+#define WHIMBREL_ISA_NAMESPACE avx2
+#include "ops/cpu/simd/avx2-inl.h"
+
+#include "tests/ops/simd/functions-inl.h"
