@@ -170,16 +170,20 @@ std::string attention(const ops::Ops& ops) {
     return {rows_of(q, first, end), rows_of(k, first, end), rows_of(v, first, end)};
   };
   const mx::array empty =
-      mx::zeros({1, kHeads.kv_heads, kCacheCapacity, kHeads.head_dim}, ops.dtype());
-  const ops::KVBuffer cache{{empty}, {empty}, {.dtype = ops.dtype()}};
-  const ops::AttentionResult before =
-      ops.attention(part(0, kCachedRows), kHeads, std::nullopt, no_rotation(kCachedRows), cache, 0);
-  const ops::AttentionResult last = ops.attention(
-      part(kCachedRows, rows), kHeads, std::nullopt, no_rotation(1), before.cache, kCachedRows
-  );
+      mx::zeros({1, kHeads.kv_heads, kCacheCapacity, kHeads.head_dim}, ops.kv_dtype());
+  ops::KVBuffer cache{{empty}, {empty}, {.dtype = ops.kv_dtype()}};
+  const auto attend = [&](int first, int end) {
+    const ops::RopePlan rope = no_rotation(end - first);
+    const ops::AttentionRows sequence[] = {{0, end - first, rope, cache, first}};
+    ops::AttentionResult result = ops.attention(part(first, end), kHeads, std::nullopt, sequence);
+    cache = result.caches[0];
+    return result.output;
+  };
+  attend(0, kCachedRows);
+  const mx::array last = attend(kCachedRows, rows);
   const std::vector<float> query = values_of(rows_of(q, kCachedRows, rows));
   const std::vector<double> expected = scalar_attention(query, values_of(k), values_of(v), rows);
-  return judged(values_of(last.output), expected, ops.dtype());
+  return judged(values_of(last), expected, ops.kv_dtype());
 }
 
 void require(bool fits, std::string_view found, std::string_view want) {
