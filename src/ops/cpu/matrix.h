@@ -12,7 +12,7 @@
 namespace whimbrel::ops::cpu {
 
 /// A matrix in panels, or the stacked matrices of a layer's experts one behind the other.
-class CpuMatrix : public PackedMatrix {
+class CpuMatrix : public PackedMatrix, public std::enable_shared_from_this<CpuMatrix> {
  public:
   /// Packs what was loaded, from MLX's memory into `memory`. Throws Error(Fault::model) for bits
   /// and groups that no kernel knows.
