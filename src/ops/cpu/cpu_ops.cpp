@@ -1,7 +1,6 @@
 #include "ops/cpu/cpu_ops.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "ops/cpu/matrix.h"
 #include "ops/cpu/operation.h"
@@ -64,6 +63,8 @@ struct Embed {
   MatrixPtr table;
   int rows;
 
+  uint64_t weight_bytes() const { return table->panel_bytes() / kLanes * rows; }
+
   void operator()(Workspace& workspace, const Memory& memory) const {
     const auto* ids = memory.in<int32_t>(0);
     auto* out = memory.out<float>(0);
@@ -79,6 +80,8 @@ struct NormRows {
   InputNorm norm;
   int rows;
   int width;
+
+  static uint64_t weight_bytes() { return 0; }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     const auto* x = memory.in<float>(0);
@@ -97,6 +100,8 @@ struct Linear {
   MatrixPtr w;
   Activation activation;
   int rows;
+
+  uint64_t weight_bytes() const { return w->bytes(); }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     const CpuMatrix* const matrix = w.get();
@@ -122,6 +127,14 @@ struct NormLinears {
   std::vector<MatrixPtr> ws;
   int rows;
 
+  uint64_t weight_bytes() const {
+    uint64_t bytes = 0;
+    for (const MatrixPtr& w : ws) {
+      bytes += w->bytes();
+    }
+    return bytes;
+  }
+
   void operator()(Workspace& workspace, const Memory& memory) const {
     std::vector<const CpuMatrix*> matrices;
     std::vector<Product> products;
@@ -145,6 +158,8 @@ struct NormSwiglu {
   MatrixPtr up;
   int rows;
 
+  uint64_t weight_bytes() const { return gate->bytes() + up->bytes(); }
+
   void operator()(Workspace& workspace, const Memory& memory) const {
     const CpuMatrix* const matrices[] = {gate.get(), up.get()};
     workspace.rows.prepare(
@@ -167,6 +182,12 @@ struct ExpertsResidual {
   int per_token;
   bool renormalized;
   int rows;
+
+  /// Of the router and of as many experts as the rows visit at most.
+  uint64_t weight_bytes() const {
+    const int visited = std::min(router->outputs(), per_token * rows);
+    return router->bytes() + visited * (gate_proj->bytes() + up_proj->bytes() + down_proj->bytes());
+  }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     run_experts(
@@ -206,6 +227,8 @@ struct AttentionOperation {
   std::optional<InputNorm> k_norm;
   int group_size;
   std::vector<SequencePlan> sequences;
+
+  static uint64_t weight_bytes() { return 0; }
 
   size_t arrays_a_cache() const { return group_size == 0 ? 2 : 6; }
 
@@ -273,6 +296,8 @@ struct SegmentAttentionOperation {
   int heads;
   int head_dim;
   std::vector<int> cu_seqlens;
+
+  static uint64_t weight_bytes() { return 0; }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     attend_segments(

@@ -23,6 +23,7 @@ class CpuMatrix : public PackedMatrix, public std::enable_shared_from_this<CpuMa
   int inputs() const { return inputs_; }
   int panels() const;  // of one expert's matrix
   size_t panel_bytes() const;
+  size_t bytes() const { return panels() * panel_bytes(); }  // of one expert's matrix
 
   /// Panel `index` of an expert's matrix; `expert` is 0 where the matrix isn't stacked.
   const std::byte* panel(int expert, int index) const;
