@@ -102,13 +102,12 @@ uint64_t weight_bytes(const CheckpointSummary& checkpoint, mx::Dtype dtype) {
 }  // namespace
 
 MemoryEstimate estimate_memory(
-    const Frontend& frontend,
+    const ModelShape& shape,
     const CheckpointSummary& checkpoint,
     mx::Dtype dtype,
     const Prompt& prompt,
     const GenerateOptions& options
 ) {
-  const ModelShape& shape = frontend.shape;
   return {
       .weights = weight_bytes(checkpoint, dtype),
       .kv_cache = cache_bytes(shape, dtype, prompt, options),

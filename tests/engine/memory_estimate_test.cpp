@@ -27,7 +27,7 @@ TEST(MemoryEstimate, weights_are_what_loading_takes) {
   for (const char* name : {"tiny-qwen2-5-vl", "tiny-qwen2-5-vl-4bit"}) {
     const Loaded model = load(name);
     const MemoryEstimate estimate =
-        estimate_memory(model.frontend, model.summary, mx::float32, Prompt{}, GenerateOptions{});
+        estimate_memory(model.frontend.shape, model.summary, mx::float32, Prompt{}, GenerateOptions{});
     const size_t before = mx::get_active_memory();
     Checkpoint checkpoint(model.frontend.config);
     const Engine engine(
@@ -51,7 +51,7 @@ double peak_of(const LoadedModel& model, size_t before_load, const Prompt& promp
 
 double predicted(const LoadedModel& model, const Prompt& prompt, int max_tokens) {
   const MemoryEstimate estimate = estimate_memory(
-      model.frontend, model.checkpoint.summary(), mx::float32, prompt, {.max_tokens = max_tokens}
+      model.frontend.shape, model.checkpoint.summary(), mx::float32, prompt, {.max_tokens = max_tokens}
   );
   return static_cast<double>(estimate.total());
 }
@@ -102,7 +102,7 @@ TEST(MemoryEstimate, grows_with_the_answer) {
   const Loaded model = load("tiny-qwen2-5-vl-4bit");
   const auto cache = [&model](int max_tokens) {
     return estimate_memory(
-               model.frontend, model.summary, mx::float32, Prompt{}, {.max_tokens = max_tokens}
+               model.frontend.shape, model.summary, mx::float32, Prompt{}, {.max_tokens = max_tokens}
     )
         .kv_cache;
   };

@@ -183,7 +183,7 @@ std::vector<int> thread_counts() {
 
 /// Multiply-adds a second of all threads together, the best of some runs of a few milliseconds.
 double mac_rate(const MacKind& kind, int threads) {
-  constexpr double kLeastSeconds = 0.01;
+  constexpr double kLeastSeconds = 0.005;
   constexpr int kRuns = 3;
   uint64_t rounds = 1 << 10;
   double best = 0;
