@@ -7,6 +7,9 @@
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
+// Kernels unroll: inlined a thousand times, loops would keep a compiler busy for minutes.
+#define WHIMBREL_LOOP __attribute__((noinline)) inline
+
 struct F32 {  // 16 floats
   float v[16];
 };
@@ -27,37 +30,37 @@ inline Vector from_lanes(Lane lane) {
 }
 
 // Floats.
-inline F32 splat(float x) {
+WHIMBREL_LOOP F32 splat(float x) {
   return from_lanes<F32>([&](int) { return x; });
 }
-inline F32 zero_f32() {
+WHIMBREL_LOOP F32 zero_f32() {
   return splat(0.0F);
 }
-inline F32 load(const float* p) {
+WHIMBREL_LOOP F32 load(const float* p) {
   return from_lanes<F32>([&](int i) { return p[i]; });
 }
-inline void store(float* p, F32 x) {
+WHIMBREL_LOOP void store(float* p, const F32& x) {
   __builtin_memcpy(p, x.v, sizeof(x.v));
 }
 /// The first n lanes, zeros behind them; 0 <= n <= 16.
-inline F32 load_first(const float* p, int n) {
+WHIMBREL_LOOP F32 load_first(const float* p, int n) {
   return from_lanes<F32>([&](int i) { return i < n ? p[i] : 0.0F; });
 }
-inline void store_first(float* p, F32 x, int n) {
+WHIMBREL_LOOP void store_first(float* p, const F32& x, int n) {
   for (int i = 0; i < n; ++i) {
     p[i] = x.v[i];
   }
 }
-inline F32 add(F32 a, F32 b) {
+WHIMBREL_LOOP F32 add(const F32& a, const F32& b) {
   return from_lanes<F32>([&](int i) { return a.v[i] + b.v[i]; });
 }
-inline F32 sub(F32 a, F32 b) {
+WHIMBREL_LOOP F32 sub(const F32& a, const F32& b) {
   return from_lanes<F32>([&](int i) { return a.v[i] - b.v[i]; });
 }
-inline F32 mul(F32 a, F32 b) {
+WHIMBREL_LOOP F32 mul(const F32& a, const F32& b) {
   return from_lanes<F32>([&](int i) { return a.v[i] * b.v[i]; });
 }
-inline F32 div(F32 a, F32 b) {
+WHIMBREL_LOOP F32 div(const F32& a, const F32& b) {
   return from_lanes<F32>([&](int i) { return a.v[i] / b.v[i]; });
 }
 inline float fma_of_lane(float a, float b, float c) {
@@ -78,21 +81,22 @@ inline float fma_of_lane(float a, float b, float c) {
 #endif
 }
 /// a * b + c, rounded once.
-inline F32 fma(F32 a, F32 b, F32 c) {
+WHIMBREL_LOOP F32 fma(const F32& a, const F32& b, const F32& c) {
   return from_lanes<F32>([&](int i) { return fma_of_lane(a.v[i], b.v[i], c.v[i]); });
 }
 /// b where either is NaN, and of two zeros.
-inline F32 minimum(F32 a, F32 b) {
+WHIMBREL_LOOP F32 minimum(const F32& a, const F32& b) {
   return from_lanes<F32>([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
 }
-inline F32 maximum(F32 a, F32 b) {
+WHIMBREL_LOOP F32 maximum(const F32& a, const F32& b) {
   return from_lanes<F32>([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
 }
-inline F32 absolute(F32 a) {
+WHIMBREL_LOOP F32 absolute(const F32& a) {
   return from_lanes<F32>([&](int i) { return __builtin_fabsf(a.v[i]); });
 }
 /// Of all lanes: the upper half is added to the lower one until one number is left.
-inline float sum(F32 a) {
+WHIMBREL_LOOP float sum(const F32& x) {
+  F32 a = x;
   for (int half = 8; half > 0; half /= 2) {
     for (int i = 0; i < half; ++i) {
       a.v[i] += a.v[i + half];
@@ -101,43 +105,44 @@ inline float sum(F32 a) {
   return a.v[0];
 }
 /// Of all lanes, none of them NaN.
-inline float largest(F32 a) {
-  for (int i = 1; i < 16; ++i) {
-    a.v[0] = a.v[i] > a.v[0] ? a.v[i] : a.v[0];
+WHIMBREL_LOOP float largest(const F32& a) {
+  float found = a.v[0];
+  for (const float lane : a.v) {
+    found = lane > found ? lane : found;
   }
-  return a.v[0];
+  return found;
 }
 /// Lane by lane a where x < y, else b.
-inline F32 where_less(F32 x, F32 y, F32 a, F32 b) {
+WHIMBREL_LOOP F32 where_less(const F32& x, const F32& y, const F32& a, const F32& b) {
   return from_lanes<F32>([&](int i) { return x.v[i] < y.v[i] ? a.v[i] : b.v[i]; });
 }
 
 // Integers; sums and shifts wrap around.
-inline I32 splat(int32_t x) {
+WHIMBREL_LOOP I32 splat(int32_t x) {
   return from_lanes<I32>([&](int) { return x; });
 }
-inline I32 zero_i32() {
+WHIMBREL_LOOP I32 zero_i32() {
   return splat(int32_t{0});
 }
-inline I32 load(const int32_t* p) {
+WHIMBREL_LOOP I32 load(const int32_t* p) {
   return from_lanes<I32>([&](int i) { return p[i]; });
 }
-inline void store(int32_t* p, I32 x) {
+WHIMBREL_LOOP void store(int32_t* p, const I32& x) {
   __builtin_memcpy(p, x.v, sizeof(x.v));
 }
 inline int32_t wrapping_sum(int32_t a, int32_t b) {
   return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
 }
-inline I32 add(I32 a, I32 b) {
+WHIMBREL_LOOP I32 add(const I32& a, const I32& b) {
   return from_lanes<I32>([&](int i) { return wrapping_sum(a.v[i], b.v[i]); });
 }
-inline I32 sub(I32 a, I32 b) {
+WHIMBREL_LOOP I32 sub(const I32& a, const I32& b) {
   return from_lanes<I32>([&](int i) {
     return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) - static_cast<uint32_t>(b.v[i]));
   });
 }
 /// Of all lanes.
-inline int32_t sum(I32 a) {
+WHIMBREL_LOOP int32_t sum(const I32& a) {
   int32_t total = 0;
   for (const int32_t lane : a.v) {
     total = wrapping_sum(total, lane);
@@ -145,21 +150,21 @@ inline int32_t sum(I32 a) {
   return total;
 }
 template <int n>
-inline I32 shift_left(I32 a) {
+WHIMBREL_LOOP I32 shift_left(const I32& a) {
   return from_lanes<I32>([&](int i) {
     return static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) << n);
   });
 }
 /// Keeps the sign.
 template <int n>
-inline I32 shift_right(I32 a) {
+WHIMBREL_LOOP I32 shift_right(const I32& a) {
   return from_lanes<I32>([&](int i) { return a.v[i] >> n; });
 }
-inline F32 to_f32(I32 a) {
+WHIMBREL_LOOP F32 to_f32(const I32& a) {
   return from_lanes<F32>([&](int i) { return static_cast<float>(a.v[i]); });
 }
 /// To the nearest, ties to even. Any integer where the lane is NaN or none is near.
-inline I32 to_i32(F32 a) {
+WHIMBREL_LOOP I32 to_i32(const F32& a) {
   constexpr float kAllAreIntegers = 8388608.0F;  // 2^23: from here on, and so is a sum with it
   return from_lanes<I32>([&](int i) {
     const float size = __builtin_fabsf(a.v[i]);
@@ -170,20 +175,20 @@ inline I32 to_i32(F32 a) {
   });
 }
 /// The same bits.
-inline F32 as_f32(I32 a) {
+WHIMBREL_LOOP F32 as_f32(const I32& a) {
   return __builtin_bit_cast(F32, a);
 }
-inline I32 as_i32(F32 a) {
+WHIMBREL_LOOP I32 as_i32(const F32& a) {
   return __builtin_bit_cast(I32, a);
 }
 /// The low byte of each lane.
-inline void store_bytes(int8_t* p, I32 x) {
+WHIMBREL_LOOP void store_bytes(int8_t* p, const I32& x) {
   for (int i = 0; i < 16; ++i) {
     p[i] = static_cast<int8_t>(x.v[i]);
   }
 }
 /// 16 bytes without sign, one a lane.
-inline I32 load_bytes(const uint8_t* p) {
+WHIMBREL_LOOP I32 load_bytes(const uint8_t* p) {
   return from_lanes<I32>([&](int i) { return int32_t{p[i]}; });
 }
 
@@ -191,7 +196,7 @@ inline I32 load_bytes(const uint8_t* p) {
 inline float float_of_bits(uint32_t bits) {
   return __builtin_bit_cast(float, bits);
 }
-inline F32 load_bf16(const uint16_t* p) {
+WHIMBREL_LOOP F32 load_bf16(const uint16_t* p) {
   return from_lanes<F32>([&](int i) { return float_of_bits(uint32_t{p[i]} << 16); });
 }
 inline uint16_t bf16_of_lane(float x) {
@@ -201,7 +206,7 @@ inline uint16_t bf16_of_lane(float x) {
   return static_cast<uint16_t>(made >> 16);
 }
 /// To the nearest, ties to even; NaN stays NaN.
-inline void store_bf16(uint16_t* p, F32 x) {
+WHIMBREL_LOOP void store_bf16(uint16_t* p, const F32& x) {
   for (int i = 0; i < 16; ++i) {
     p[i] = bf16_of_lane(x.v[i]);
   }
@@ -218,14 +223,14 @@ inline float float_of_f16(uint16_t half) {
                                    : float_of_bits(((exponent + 112) << 23) | (fraction << 13));
   return sign != 0 ? -size : size;
 }
-inline F32 load_f16(const uint16_t* p) {
+WHIMBREL_LOOP F32 load_f16(const uint16_t* p) {
   return from_lanes<F32>([&](int i) { return float_of_f16(p[i]); });
 }
 /// Of 32 words, two a lane: the low word, the high word as bfloat16.
-inline F32 low_bf16(U8 pairs) {
+WHIMBREL_LOOP F32 low_bf16(const U8& pairs) {
   return as_f32(shift_left<16>(__builtin_bit_cast(I32, pairs)));
 }
-inline F32 high_bf16(U8 pairs) {
+WHIMBREL_LOOP F32 high_bf16(const U8& pairs) {
   const I32 lanes = __builtin_bit_cast(I32, pairs);
   return from_lanes<F32>([&](int i) {
     return float_of_bits(static_cast<uint32_t>(lanes.v[i]) & 0xffff0000U);
@@ -241,21 +246,21 @@ inline U8 from_bytes(Byte byte) {
   }
   return made;
 }
-inline U8 load_u8(const void* p) {
+WHIMBREL_LOOP U8 load_u8(const void* p) {
   U8 loaded;
   __builtin_memcpy(loaded.v, p, sizeof(loaded.v));
   return loaded;
 }
-inline void store_u8(void* p, U8 x) {
+WHIMBREL_LOOP void store_u8(void* p, const U8& x) {
   __builtin_memcpy(p, x.v, sizeof(x.v));
 }
-inline U8 splat_u8(uint8_t x) {
+WHIMBREL_LOOP U8 splat_u8(uint8_t x) {
   return from_bytes([&](int) { return x; });
 }
-inline U8 bit_and(U8 a, U8 b) {
+WHIMBREL_LOOP U8 bit_and(const U8& a, const U8& b) {
   return from_bytes([&](int i) { return a.v[i] & b.v[i]; });
 }
-inline U8 bit_or(U8 a, U8 b) {
+WHIMBREL_LOOP U8 bit_or(const U8& a, const U8& b) {
   return from_bytes([&](int i) { return a.v[i] | b.v[i]; });
 }
 struct Words {
@@ -263,7 +268,7 @@ struct Words {
 };
 /// Bits cross the border between the two bytes of a word: mask them.
 template <int n>
-inline U8 shift_words_right(U8 a) {
+WHIMBREL_LOOP U8 shift_words_right(const U8& a) {
   Words words = __builtin_bit_cast(Words, a);
   for (uint16_t& word : words.v) {
     word = static_cast<uint16_t>(word >> n);
@@ -271,7 +276,7 @@ inline U8 shift_words_right(U8 a) {
   return __builtin_bit_cast(U8, words);
 }
 template <int n>
-inline U8 shift_words_left(U8 a) {
+WHIMBREL_LOOP U8 shift_words_left(const U8& a) {
   Words words = __builtin_bit_cast(Words, a);
   for (uint16_t& word : words.v) {
     word = static_cast<uint16_t>(word << n);
@@ -281,7 +286,7 @@ inline U8 shift_words_left(U8 a) {
 
 // Dot products.
 /// Four signed bytes in every lane.
-inline I32 splat_quad(const int8_t* p) {
+WHIMBREL_LOOP I32 splat_quad(const int8_t* p) {
   int32_t quad;
   __builtin_memcpy(&quad, p, sizeof(quad));
   return splat(quad);
@@ -290,7 +295,7 @@ struct S8 {
   int8_t v[64];
 };
 /// acc + the sum over a lane's four bytes of w * x, x signed, for any w.
-inline I32 dot4_wide(I32 acc, U8 w, I32 x) {
+WHIMBREL_LOOP I32 dot4_wide(const I32& acc, const U8& w, const I32& x) {
   const S8 bytes = __builtin_bit_cast(S8, x);
   return from_lanes<I32>([&](int i) {
     int32_t products = 0;
@@ -301,7 +306,7 @@ inline I32 dot4_wide(I32 acc, U8 w, I32 x) {
   });
 }
 /// The same for w below 128, which may be faster.
-inline I32 dot4(I32 acc, U8 w, I32 x) {
+WHIMBREL_LOOP I32 dot4(const I32& acc, const U8& w, const I32& x) {
   return dot4_wide(acc, w, x);
 }
 /// Whether dot2_bf16 is there: dot products of pairs of bfloat16 (simd/avx512-inl.h).
