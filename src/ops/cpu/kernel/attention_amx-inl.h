@@ -81,14 +81,11 @@ class TiledKeys {
     Vectors::Softmax state;
     for (int key = a_.first; key < a_.end; key += kBlock) {
       const int count = a_.end - key < kBlock ? a_.end - key : kBlock;
-      const int next_end = key + 2 * kBlock < a_.end ? key + 2 * kBlock : a_.end;
-      Vectors::prefetch_rows(a_.keys, key + kBlock, next_end);
       score(key, count);
       const F32 factors = Vectors::soften(scores_, state);
-      Vectors::prefetch_rows(a_.values, key + kBlock, next_end);
-      pack_weights();
+      pack_weights(key);
       pack_values(key, count);
-      add_values(factors);
+      add_values(key, factors);
     }
     finish(state);
   }
@@ -113,6 +110,11 @@ class TiledKeys {
       shapes.rows[6] = static_cast<uint8_t>(rest / 2);
     }
     return shapes;
+  }
+
+  /// Rows of the block behind the one at `key`, counted from that block's first one.
+  WHIMBREL_INLINE void ask_for(const KVHead& head, int key, int row, int count) const {
+    prefetch_rows(head, key + kBlock + row, count, a_.end);
   }
 
   F32 query(int head, int dim) const {
@@ -150,6 +152,7 @@ class TiledKeys {
 
   void score(int key, int count) {
     for (int half = 0; half < kBlock && half < count; half += kTileSide) {
+      ask_for(a_.keys, key, half / 4, 4);
       const std::byte* rows = keys_at(key + half, count - half);
       const size_t stride = a_.keys.row_bytes;
       tile_zero<0>();
@@ -166,12 +169,13 @@ class TiledKeys {
       }
       tile_store<0>(products_ + half * kLanes, kTileRowBytes);
     }
-    join_scores(count);
+    join_scores(key, count);
   }
 
   /// Adds both parts of each score: two keys of eight heads a vector.
-  void join_scores(int count) {
+  void join_scores(int first, int count) {
     for (int key = 0; key < kBlock; key += 2) {
+      ask_for(a_.keys, first, 8 + key / 2, 1);
       if (key >= count) {
         store(scores_ + key * kHeads, splat(kNoScore));
         continue;
@@ -188,13 +192,14 @@ class TiledKeys {
     }
   }
 
-  void pack_weights() {
+  void pack_weights(int key) {
     F32 rows[kLanes];
     for (int i = 0; i < kLanes; ++i) {
       rows[i] = load(scores_ + i * kLanes);
     }
     transpose(rows);  // of a head: even keys in its row, odd ones eight rows on
     for (int head = 0; head < kHeads; ++head) {
+      ask_for(a_.keys, key, 24 + head, 1);
       const F32 even = upper_half(rows[head]);
       const F32 odd = upper_half(rows[kHeads + head]);
       store_pairs(head, even, odd);
@@ -214,6 +219,7 @@ class TiledKeys {
 
   void pack_values(int key, int count) {
     for (int pair = 0; pair < kBlock / 2; ++pair) {
+      ask_for(a_.values, key, pair, 1);
       for (int chunk = 0; chunk < chunks_; ++chunk) {
         const ColumnPairs pairs =
             pair_rows(value(key, 2 * pair, count, chunk), value(key, 2 * pair + 1, count, chunk));
@@ -231,11 +237,13 @@ class TiledKeys {
   }
 
   /// sums = factor * sums + weights * values.
-  void add_values(F32 factors) {
+  void add_values(int key, F32 factors) {
     float factor[kLanes];
     store(factor, factors);
     tile_load<2>(weights_, kTileRowBytes);
+    const int rows = (kBlock / 2 + chunks_ - 1) / chunks_;
     for (int chunk = 0; chunk < chunks_; ++chunk) {
+      ask_for(a_.values, key, kBlock / 2 + chunk * rows, rows);
       tile_zero<0>();
       tile_load<5>(values_[chunk], kTileRowBytes);
       tile_dot_bf16<0, 2, 5>();
@@ -304,6 +312,20 @@ inline void tiled_attend_keys(const AttendKeys& a) {
 }
 
 // ---- Many queries
+
+constexpr float kLog2E = 1.44269504F;
+
+/// 2^x to 3e-6 of its value, 1 at 0: for weights that are rounded to bfloat16.
+WHIMBREL_INLINE F32 exp2_coarse(F32 x) {
+  constexpr int kFromFloor = 1;
+  const F32 r = {_mm512_reduce_ps(x.v, kFromFloor)};
+  F32 p = splat(0.013426685F);
+  p = fma(p, r, splat(0.052242473F));
+  p = fma(p, r, splat(0.2412802F));
+  p = fma(p, r, splat(0.69304484F));
+  p = fma(p, r, splat(1.0F));
+  return {_mm512_scalef_ps(p.v, x.v)};
+}
 
 /// A tile of queries: queries, keys, values and weights rounded to bfloat16.
 template <KVType type>
@@ -468,32 +490,43 @@ class TiledQueries {
   }
 
   void soften_one(int query, int count) {
+    if (count < kTiledKeyBlock) {
+      hide_unseen(query, count);
+    }
     constexpr int kVectors = kTiledKeyBlock / kLanes;
     const float* scores = scores_ + static_cast<size_t>(query) * kTiledKeyBlock;
-    const F32 lane_numbers = load(kLaneNumbers);
-    const float before = largest_[query];
     F32 x[kVectors];
-    F32 top = splat(before);
+    F32 top = splat(kNoScore);
     unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-      const F32 seen = splat(static_cast<float>(count - v.value * kLanes));
-      const F32 score = load(scores + v.value * kLanes);
-      x[v.value] = where_less(lane_numbers, seen, score, splat(kNoScore));
+      x[v.value] = load(scores + v.value * kLanes);
       top = maximum(top, x[v.value]);
     });
-    largest_[query] = largest(top);
-    const F32 highest = splat(largest_[query]);
+    const float before = largest_[query];
+    const float now = largest(top) * kLog2E;
+    largest_[query] = before < now ? now : before;
+    const F32 down = splat(-largest_[query]);
     F32 weight = zero_f32();
     std::byte* out = weights_ + static_cast<size_t>(query) * kWeightBytes;
     unroll<kVectors / 2>([&](auto v) __attribute__((always_inline)) {
-      const F32 low = exp(sub(x[2 * v.value], highest));
-      const F32 high = exp(sub(x[2 * v.value + 1], highest));
+      const F32 low = exp2_coarse(fma(x[2 * v.value], splat(kLog2E), down));
+      const F32 high = exp2_coarse(fma(x[2 * v.value + 1], splat(kLog2E), down));
       weight = add(weight, add(low, high));
       store(reinterpret_cast<float*>(out + v.value * kTileRowBytes), join_bf16(low, high));
     });
-    float factor[kLanes];
-    store(factor, exp(sub(splat(before), highest)));
-    factor_[query] = factor[0];
-    weight_[query] = weight_[query] * factor[0] + sum(weight);
+    factor_[query] = 1.0F;
+    if (before != largest_[query]) {
+      factor_[query] = _mm512_cvtss_f32(exp2_coarse(splat(before - largest_[query])).v);
+    }
+    weight_[query] = weight_[query] * factor_[query] + sum(weight);
+  }
+
+  void hide_unseen(int query, int count) {
+    float* scores = scores_ + static_cast<size_t>(query) * kTiledKeyBlock;
+    const F32 lane_numbers = load(kLaneNumbers);
+    for (int i = 0; i < kTiledKeyBlock; i += kLanes) {
+      const F32 seen = splat(static_cast<float>(count - i));
+      store(scores + i, where_less(lane_numbers, seen, load(scores + i), splat(kNoScore)));
+    }
   }
 
   void scale_sums(int first) {
@@ -553,8 +586,8 @@ class TiledQueries {
   std::byte* weights_;  // [queries][kTiledKeyBlock] bfloat16
   float* scores_;       // [queries][kTiledKeyBlock]
   float* sums_;
-  float* largest_;  // [queries], as the next two
-  float* weight_;
+  float* largest_;  // [queries], times kLog2E
+  float* weight_;   // [queries], as the next
   float* factor_;
 };
 
