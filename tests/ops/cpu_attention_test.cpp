@@ -286,9 +286,12 @@ std::vector<double> plain_attention(const std::vector<double>& q, int count, con
   return out;
 }
 
-/// Values are about 1; scores up to `size`^2 times as large as a float's resolution at 1.
-double tolerance(Isa isa, double size = 1.0) {
-  return isa == Isa::amx ? 2e-2 : 3e-6 * std::max(1.0, size * size);
+/// Values are about 1. On tiles many rows are rounded to bfloat16, few are split into two of them.
+double tolerance(Isa isa, int rows) {
+  if (isa == Isa::amx) {
+    return rows > kFewRows ? 2e-2 : 5e-5;
+  }
+  return 3e-6;
 }
 
 /// Compares `out` with plain loops over what stands in the caches.
@@ -357,8 +360,9 @@ class CpuAttention : public testing::TestWithParam<Isa> {
         " behind " + std::to_string(rows.front().cached)
     );
     std::vector<Sequence> sequences = make_sequences(shape, rows);
+    const int most = std::ranges::max(rows, {}, &Rows::rows).rows;
     const Floats out = run(shape, sequences, {GetParam(), threads});
-    expect_attention(shape, sequences, out, tolerance(GetParam()));
+    expect_attention(shape, sequences, out, tolerance(GetParam(), most));
     expect_caches(shape, sequences);
   }
 };
@@ -439,7 +443,7 @@ TEST_P(CpuAttention, heads_are_normed_before_they_turn) {
   for (const int rows : {1, 20}) {
     std::vector<Sequence> sequences = make_sequences(shape, {{rows, 40}});
     const Floats out = run(shape, sequences, {GetParam(), 2, &norms});
-    expect_attention(shape, sequences, out, 3 * tolerance(GetParam()), &norms);
+    expect_attention(shape, sequences, out, 3 * tolerance(GetParam(), rows), &norms);
     expect_caches(shape, sequences, &norms);
   }
 }
@@ -449,7 +453,7 @@ TEST_P(CpuAttention, scores_far_beyond_what_exp_can_hold) {
   for (const int rows : {1, 20}) {
     std::vector<Sequence> sequences = make_sequences(shape, {{rows, 300}}, 30.0F);
     const Floats out = run(shape, sequences, {GetParam(), 2});
-    const double allowed = GetParam() == Isa::amx && rows > kFewRows ? 4.0 : 3e-3;
+    const double allowed = GetParam() != Isa::amx ? 3e-3 : rows > kFewRows ? 4.0 : 0.1;
     expect_attention(shape, sequences, out, allowed);
   }
 }
@@ -580,7 +584,7 @@ void check_segments(
       }
     }
   }
-  EXPECT_LE(worst, tolerance(setting.isa)) << heads << " heads of " << head_dim;
+  EXPECT_LE(worst, tolerance(setting.isa, borders.back())) << heads << " heads of " << head_dim;
 }
 
 TEST_P(CpuAttention, segments_see_themselves_only) {

@@ -103,15 +103,16 @@ struct AttendTile {
   }
 };
 
-/// Keys of a block of AttendTile.
+/// Keys of a block of AttendTile; with tiles of bfloat16, which like larger ones.
 constexpr int kKeyBlock = 64;
+constexpr int kTiledKeyBlock = 128;
 
-/// Scratch that a tile needs: a block of keys, one of values, its scores, sums, and three numbers a
-/// query.
+/// Scratch that a tile needs on any instruction set: a block of keys, one of values, and of each
+/// query its numbers, scores, weights, sums, and three more.
 [[gnu::always_inline]] constexpr size_t attend_tile_floats(int queries, int head_dim) {
-  const size_t dims = static_cast<size_t>(padded_dims(head_dim));
-  const size_t rows = static_cast<size_t>(queries);
-  return 2 * kKeyBlock * dims + rows * (dims + kKeyBlock) + 3 * ((rows + 15) / 16 * 16);
+  const size_t dims = static_cast<size_t>(head_dim + 31) / 32 * 32;
+  const size_t rows = static_cast<size_t>(queries + 31) / 32 * 32;
+  return kTiledKeyBlock * dims + rows * (dims + dims / 2 + kTiledKeyBlock + kTiledKeyBlock / 2 + 3);
 }
 
 }  // namespace whimbrel::ops::cpu

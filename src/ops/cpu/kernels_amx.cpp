@@ -5,6 +5,7 @@
 //
 #include "ops/cpu/simd/amx-inl.h"
 //
+#include "ops/cpu/kernel/attention_amx-inl.h"
 #include "ops/cpu/kernel/codes_amx-inl.h"
 
 namespace whimbrel::ops::cpu::amx {
@@ -13,6 +14,9 @@ constexpr Kernels tile_kernels() {
   Kernels kernels = generic_kernels(Isa::amx);
   kernels.codes_product = codes_product_on_tiles;
   kernels.product_panels = 2;
+  kernels.attend_keys = tiled_attend_keys;
+  kernels.attend_tile = tiled_attend_tile;
+  kernels.tile_queries = 512;
   return kernels;
 }
 

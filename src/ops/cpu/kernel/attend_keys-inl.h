@@ -17,6 +17,19 @@ constexpr int kSumsInRegisters = 2;
 constexpr int kMostQueries = 2;
 #endif
 
+/// Asks for `count` rows of the block behind the one at work: a few at a time, for a core waits for
+/// memory at more than some ten requests.
+WHIMBREL_INLINE void prefetch_rows(const KVHead& head, int row, int count, int end) {
+  if (row >= end) {
+    return;
+  }
+  const std::byte* p = head.data + static_cast<size_t>(row) * head.row_bytes;
+  const std::byte* stop = p + static_cast<size_t>(count) * head.row_bytes;
+  for (; p < stop; p += 64) {
+    prefetch(p);
+  }
+}
+
 /// `queries` heads at once, 1 to kMostQueries. Scores of a block lie key by key, `width` lanes a
 /// key: lane key * width + query, those of no query are 0.
 template <KVType type, int queries>
@@ -60,6 +73,7 @@ struct KeysKernel {
       unroll<kLanes>([&](auto lane)
                          __attribute__((always_inline)) { sums[lane.value] = zero_f32(); });
       for (int k = 0; k < kKeysAVector; k += kKeysAtOnce) {
+        prefetch_rows(a.keys, key + kBlock + i + k, kKeysAtOnce, a.end);
         dots(a, key + i + k, sums + k * kWidth);
       }
       store(scores + i * kWidth, sums_of(sums));
@@ -120,6 +134,9 @@ struct KeysKernel {
       s[i.value] = mul(load(out), splat(factor[query]));
     });
     for (int key = 0; key < count; ++key) {
+      if (dim == 0) {
+        prefetch_rows(a.values, first + kBlock + key, 1, a.end);
+      }
       F32 numbers[vectors];
       unroll<vectors>([&](auto v) __attribute__((always_inline)) {
         numbers[v.value] =
@@ -155,15 +172,6 @@ struct KeysKernel {
     }
   }
 
-  /// Asks for the rows behind a block: they are the next ones.
-  static WHIMBREL_INLINE void prefetch_rows(const KVHead& head, int first, int end) {
-    const std::byte* p = head.data + static_cast<size_t>(first) * head.row_bytes;
-    const std::byte* stop = head.data + static_cast<size_t>(end) * head.row_bytes;
-    for (; p < stop; p += 64) {
-      prefetch(p);
-    }
-  }
-
   static void attend(const AttendKeys& a) {
     alignas(64) float scores[kBlock * kWidth];
     Softmax state;
@@ -172,11 +180,8 @@ struct KeysKernel {
     }
     for (int key = a.first; key < a.end; key += kBlock) {
       const int count = a.end - key < kBlock ? a.end - key : kBlock;
-      const int next_end = key + 2 * kBlock < a.end ? key + 2 * kBlock : a.end;
-      prefetch_rows(a.keys, key + kBlock, next_end);
       score(a, key, count, scores);
       const F32 factors = soften(scores, state);
-      prefetch_rows(a.values, key + kBlock, next_end);
       add_block(a, key, count, scores, factors);
     }
     finish(a, state);
