@@ -117,5 +117,97 @@ TEST_F(Amx, codes_give_the_bits_of_the_vectors) {
   }
 }
 
+uint16_t bf16_of(float number) {
+  uint16_t bits = 0;
+  kernels_for(Isa::scalar).to_bf16(&number, 1, &bits);
+  return bits;
+}
+
+float float_of(uint16_t bits) {
+  const uint32_t wide = uint32_t{bits} << 16;
+  float number = 0;
+  std::memcpy(&number, &wide, sizeof(number));
+  return number;
+}
+
+/// Small whole numbers, whose products and sums float32 holds exactly.
+std::vector<uint16_t> whole_numbers(Random& random, size_t count) {
+  std::vector<uint16_t> numbers(count);
+  for (uint16_t& number : numbers) {
+    number = bf16_of(static_cast<float>(random() % 33) - 16);
+  }
+  return numbers;
+}
+
+TEST_F(Amx, products_of_bf16_are_exact_where_their_sums_are) {
+  constexpr int kPadding = 7;  // of a row of x
+  for (const int width : {32, 96, 512, 544, 1280}) {
+    for (int panels = 1; panels <= 4; ++panels) {
+      const std::vector<uint16_t> w =
+          whole_numbers(random_, static_cast<size_t>(panels) * width * kLanes);
+      for (const int rows : {1, 2, 15, 16, 17, 31, 32, 33, 48, 63, 100}) {
+        const size_t stride = static_cast<size_t>(width) + kPadding;
+        const std::vector<uint16_t> x = whole_numbers(random_, rows * stride);
+        std::vector<float> out(static_cast<size_t>(panels) * rows * kLanes + 1, NAN);
+        Bf16Product product;
+        product.panel = reinterpret_cast<const std::byte*>(w.data());
+        product.panels = panels;
+        product.width = width;
+        product.x = x.data();
+        product.x_stride = stride;
+        product.rows = rows;
+        product.out = out.data();
+        kernels_for(Isa::amx).bf16_product(product);
+        for (int panel = 0; panel < panels; ++panel) {
+          for (int row = 0; row < rows; ++row) {
+            for (int lane = 0; lane < kLanes; ++lane) {
+              float sum = 0;
+              for (int k = 0; k < width; ++k) {
+                const size_t place =
+                    ((static_cast<size_t>(panel) * width + k / 2 * 2) * kLanes) + 2 * lane + k % 2;
+                sum += float_of(w[place]) * float_of(x[row * stride + k]);
+              }
+              ASSERT_EQ(out[(static_cast<size_t>(panel) * rows + row) * kLanes + lane], sum)
+                  << width << " inputs, panel " << panel << ", row " << row << " of " << rows;
+            }
+          }
+        }
+        ASSERT_TRUE(std::isnan(out.back())) << "a number too many";
+      }
+    }
+  }
+}
+
+TEST_F(Amx, a_row_of_bf16_has_the_same_bits_alone_and_among_others) {
+  constexpr int kWidth = 1056;
+  constexpr int kRows = 50;
+  std::vector<uint16_t> w(2 * kWidth * kLanes);
+  std::vector<uint16_t> x(kRows * kWidth);
+  std::normal_distribution<float> normal;
+  std::generate(w.begin(), w.end(), [&] { return bf16_of(normal(random_)); });
+  std::generate(x.begin(), x.end(), [&] { return bf16_of(normal(random_)); });
+  const auto multiply_rows = [&](int first, int rows) {
+    std::vector<float> out(static_cast<size_t>(2 * rows) * kLanes);
+    Bf16Product product;
+    product.panel = reinterpret_cast<const std::byte*>(w.data());
+    product.panels = 2;
+    product.width = kWidth;
+    product.x = x.data() + static_cast<size_t>(first) * kWidth;
+    product.x_stride = kWidth;
+    product.rows = rows;
+    product.out = out.data();
+    kernels_for(Isa::amx).bf16_product(product);
+    return out;
+  };
+  const std::vector<float> all = multiply_rows(0, kRows);
+  for (int row = 0; row < kRows; ++row) {
+    const std::vector<float> alone = multiply_rows(row, 1);
+    for (int i = 0; i < 2 * kLanes; ++i) {
+      const int place = (i / kLanes * kRows + row) * kLanes + i % kLanes;
+      ASSERT_EQ(all[static_cast<size_t>(place)], alone[static_cast<size_t>(i)]) << row;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace whimbrel::ops::cpu

@@ -7,12 +7,14 @@
 //
 #include "ops/cpu/kernel/attention_amx-inl.h"
 #include "ops/cpu/kernel/codes_amx-inl.h"
+#include "ops/cpu/kernel/floats_amx-inl.h"
 
 namespace whimbrel::ops::cpu::amx {
 
 constexpr Kernels tile_kernels() {
   Kernels kernels = generic_kernels(Isa::amx);
   kernels.codes_product = codes_product_on_tiles;
+  kernels.bf16_product = bf16_product_on_tiles;
   kernels.product_panels = 2;
   kernels.attend_keys = tiled_attend_keys;
   kernels.attend_tile = tiled_attend_tile;

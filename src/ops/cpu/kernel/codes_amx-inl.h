@@ -15,26 +15,19 @@ struct TileSums {
   alignas(64) int32_t integers[2][2 * kTileRows][kLanes];
 };
 
-/// What belongs to the rows of a tile.
-struct TileRows {
-  const int8_t* codes;
-  const float* scales;
-  const float* sums;
-  float* out;  // of the first panel
-};
-
 /// `rows` rows a tile; a tile of x is loaded once for all `panels`.
 template <int bits, int group_size, int rows, int panels>
 struct TileKernel {
   static constexpr int kPartBytes = group_size < 64 ? group_size : 64;  // a tile's width in inputs
   static constexpr int kParts = group_size / kPartBytes;
-  // Tiles of the hardware: weights [panels][parts], one of x, a sum a panel.
+  // Tiles of the hardware: weights [panels][parts], one of x, sums [sets][panels].
   static constexpr int kX = panels * kParts;
   static constexpr int kSums = kX + 1;
+  static constexpr int kSets = kSums + 2 * panels <= 8 ? 2 : 1;  // so that a product need not wait
 
   static TileShapes shapes() {
     TileShapes shapes;
-    for (int tile = 0; tile < kSums + panels; ++tile) {
+    for (int tile = 0; tile < kSums + kSets * panels; ++tile) {
       shapes.rows[tile] = tile < kX ? kPartBytes / 4 : 2 * rows;
       shapes.row_bytes[tile] = tile == kX ? kPartBytes : 64;
     }
@@ -59,75 +52,104 @@ struct TileKernel {
     });
   }
 
+  template <int set>
   static WHIMBREL_INLINE void multiply(const int8_t* codes) {
     unroll<kParts>([&](auto part) __attribute__((always_inline)) {
       constexpr int kPart = decltype(part)::value;
       tile_load<kX>(codes + kPart * kPartBytes, group_size);
       unroll<panels>([&](auto p) __attribute__((always_inline)) {
         constexpr int kPanel = decltype(p)::value;
+        constexpr int kSum = kSums + set * panels + kPanel;
         if constexpr (kPart == 0) {
-          tile_zero<kSums + kPanel>();
+          tile_zero<kSum>();
         }
-        tile_dot_bytes<kSums + kPanel, kX, kPanel * kParts + kPart>();
+        tile_dot_bytes<kSum, kX, kPanel * kParts + kPart>();
       });
     });
   }
 
+  template <int set>
   static WHIMBREL_INLINE void store_sums(TileSums& sums) {
     unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      tile_store<kSums + decltype(p)::value>(sums.integers[p.value], 64);
+      tile_store<kSums + set * panels + decltype(p)::value>(sums.integers[p.value], 64);
     });
   }
 
   /// All loads of a row stand before its stores, for the compiler can't know that they differ.
   static WHIMBREL_INLINE void add_sums(
-      const TileSums& sums, const Affine* affine, const TileRows& tile, size_t panel_floats
+      const TileSums& sums,
+      const Affine* affine,
+      const float* x_scales,
+      const float* x_sums,
+      float* const (&out)[panels]
   ) {
     unroll<rows>([&](auto r) __attribute__((always_inline)) {
       constexpr int kRow = decltype(r)::value;
       F32 acc[panels];
       unroll<panels>([&](auto p) __attribute__((always_inline)) {
         const auto* integers = sums.integers[p.value];
+        const I32 integer = add(times_256(load(integers[kRow])), load(integers[kRow + rows]));
         acc[p.value] = add_group(
-            load(tile.out + p.value * panel_floats + kRow * kLanes),
-            add(times_256(load(integers[kRow])), load(integers[kRow + rows])),
-            tile.scales[kRow],
-            tile.sums[kRow],
+            load(out[p.value] + kRow * kLanes),
+            integer,
+            x_scales[kRow],
+            x_sums[kRow],
             affine[p.value]
         );
       });
       unroll<panels>([&](auto p) __attribute__((always_inline)) {
-        store(tile.out + p.value * panel_floats + kRow * kLanes, acc[p.value]);
+        store(out[p.value] + kRow * kLanes, acc[p.value]);
       });
     });
   }
 
-  static WHIMBREL_INLINE TileRows tile_at(const CodesProduct& p, int group, int i, float* out) {
-    const SplitRows& x = *p.x;
-    const int tile = p.first_tile + i;
-    const size_t place = static_cast<size_t>(group) * x.padded_rows() + tile * rows;
-    return {x.tile(group, tile), x.scales + place, x.sums + place, out + i * rows * kLanes};
-  }
-
-  /// Adds a group's products to out. The arithmetic of a tile runs beside the products of the next.
+  /// Adds a group's products to out. The arithmetic of a tile runs beside the products of the next
+  /// ones: it is kSets tiles behind them.
   static WHIMBREL_INLINE void add_blocks(
-      const CodesProduct& p, int group, const TileWeights& w, TileSums& sums, float* out
+      const CodesProduct& p, int group, const TileWeights& w, TileSums& sums, float* first_out
   ) {
+    const SplitRows& x = *p.x;
     Affine affine[panels];
-    unroll<panels>([&](auto q)
-                       __attribute__((always_inline)) { affine[q.value] = w.affine[q.value]; });
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * rows * kLanes;
-    TileRows tile = tile_at(p, group, 0, out);
-    multiply(tile.codes);
-    store_sums(sums);
-    for (int i = 1; i < p.tiles; ++i) {
-      const TileRows next = tile_at(p, group, i, out);
-      multiply(next.codes);
-      add_sums(sums, affine, tile, panel_floats);
-      store_sums(sums);
-      tile = next;
+    float* out[panels];
+    unroll<panels>([&](auto q) __attribute__((always_inline)) {
+      affine[q.value] = w.affine[q.value];
+      out[q.value] = first_out + static_cast<size_t>(q.value) * p.tiles * rows * kLanes;
+    });
+    const size_t place = static_cast<size_t>(group) * x.padded_rows() + p.first_tile * rows;
+    const float* x_scales = x.scales + place;
+    const float* x_sums = x.sums + place;
+    const int8_t* codes = x.tile(group, p.first_tile);
+    for (int i = 0; i < p.tiles + kSets; ++i) {
+      if constexpr (kSets == 1) {
+        if (i > 0) {
+          store_sums<0>(sums);
+        }
+      }
+      if (i < p.tiles) {
+        if (kSets == 1 || i % 2 == 0) {
+          multiply<0>(codes);
+        } else {
+          multiply<kSets - 1>(codes);
+        }
+        codes += 2 * rows * group_size;
+      }
+      if (i >= kSets) {
+        add_sums(sums, affine, x_scales, x_sums, out);
+        x_scales += rows;
+        x_sums += rows;
+        unroll<panels>([&](auto q)
+                           __attribute__((always_inline)) { out[q.value] += rows * kLanes; });
+      }
+      if constexpr (kSets == 2) {
+        if (i > 0 && i <= p.tiles) {
+          if (i % 2 == 0) {
+            store_sums<1>(sums);
+          } else {
+            store_sums<0>(sums);
+          }
+        }
+      }
     }
-    add_sums(sums, affine, tile, panel_floats);
   }
 
   static void product(const CodesProduct& p, int panel) {
