@@ -91,30 +91,61 @@ inline void clear(float* p, int count) {
 }
 
 /// The memory that comes soon: reading a block at a time is a pattern that hardware loses at pages.
-WHIMBREL_INLINE void prefetch_block(const std::byte* block, size_t block_bytes) {
-  constexpr size_t kAhead = 2304;
-  for (size_t i = 0; i < block_bytes; i += 64) {
-    prefetch(block + kAhead + i);
-  }
+template <int lines>
+WHIMBREL_INLINE void prefetch_lines(const std::byte* block) {
+  constexpr int kAhead = 2304;
+  unroll<lines>([&](auto line)
+                    __attribute__((always_inline)) { prefetch(block + kAhead + 64 * line.value); });
 }
 
 template <int bits, int group_size>
 struct CodesKernel {
-  static constexpr int kVectors = group_size / 4;  // of a block, unpacked
+  static constexpr int kVectors = group_size / 4;            // of a block, unpacked
+  static constexpr int kLines = group_size * bits / 32 + 1;  // of a block, in a cache
 
-  static WHIMBREL_INLINE I32 dot(I32 acc, U8 w, I32 x) {
-    return bits == 8 ? dot4_wide(acc, w, x) : dot4(acc, w, x);
+  static WHIMBREL_INLINE I32 dot(I32 acc, U8 w, const int8_t* x) {
+    return bits == 8 ? dot4_wide_at(acc, w, x) : dot4_at(acc, w, x);
   }
 
-  /// Codes times the integers of a row's group.
+  /// Codes times the integers of a row's group. Even and odd inputs in sums of their own: a dot
+  /// product waits for the one before it.
   static WHIMBREL_INLINE I32 dot_row(const U8* w, const int8_t* hi, const int8_t* lo) {
-    I32 high = zero_i32();
-    I32 low = zero_i32();
+    I32 high[2] = {zero_i32(), zero_i32()};
+    I32 low[2] = {zero_i32(), zero_i32()};
     unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-      high = dot(high, w[v.value], splat_quad(hi + 4 * v.value));
-      low = dot(low, w[v.value], splat_quad(lo + 4 * v.value));
+      constexpr int kChain = decltype(v)::value % 2;
+      high[kChain] = dot(high[kChain], w[v.value], hi + 4 * v.value);
+      low[kChain] = dot(low[kChain], w[v.value], lo + 4 * v.value);
     });
-    return add(shift_left<8>(high), low);
+    return add(shift_left<8>(add(high[0], high[1])), add(low[0], low[1]));
+  }
+
+  /// One row by itself, as in decoding: its sums stay in a register.
+  static void one_row(const CodesProduct& p) {
+    const SplitRows& x = *p.x;
+    const size_t block_bytes = p.layout.block_bytes();
+    const size_t x_step = static_cast<size_t>(x.tiles) * x.tile_bytes();
+    for (int panel = 0; panel < p.panels; ++panel) {
+      const std::byte* block = p.panel + panel * p.layout.panel_bytes();
+      const int8_t* hi = x.tile(0, p.first_tile);
+      const float* scale = x.scales + p.first_tile;
+      const float* x_sum = x.sums + p.first_tile;
+      F32 acc = zero_f32();
+      for (int group = 0; group < p.layout.groups; ++group) {
+        prefetch_lines<kLines>(block);
+        U8 w[kVectors];
+        unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+          w[v.value] = unpack<bits, group_size, v.value>(block);
+        });
+        const I32 dots = dot_row(w, hi, hi + group_size);
+        acc = add_group(acc, dots, *scale, *x_sum, load_affine(block, p.layout));
+        block += block_bytes;
+        hi += x_step;
+        scale += x.tiles;
+        x_sum += x.tiles;
+      }
+      store(p.out + static_cast<size_t>(panel) * kLanes, acc);
+    }
   }
 
   /// Adds a group's products to out [rows][16].
@@ -140,6 +171,9 @@ struct CodesKernel {
   }
 
   static void product(const CodesProduct& p) {
+    if (p.rows == 1 && p.x->tile_rows == 1) {
+      return one_row(p);
+    }
     const RowRange rows = rows_of(p);
     const size_t block_bytes = p.layout.block_bytes();
     for (int panel = 0; panel < p.panels; ++panel) {
@@ -147,7 +181,7 @@ struct CodesKernel {
       float* out = p.out + static_cast<size_t>(panel) * p.tiles * p.x->tile_rows * kLanes;
       clear(out, (rows.end - rows.first) * kLanes);
       for (int group = 0; group < p.layout.groups; ++group, block += block_bytes) {
-        prefetch_block(block, block_bytes);
+        prefetch_lines<kLines>(block);
         add_block(block, p, group, rows, out);
       }
     }

@@ -40,7 +40,7 @@ struct TileKernel {
     unroll<panels>([&](auto p) __attribute__((always_inline)) {
       constexpr int kPanel = decltype(p)::value;
       const std::byte* block = first_block + kPanel * layout.panel_bytes();
-      prefetch_block(block, layout.block_bytes());
+      prefetch_lines<CodesKernel<bits, group_size>::kLines>(block);
       unroll<group_size / 4>([&](auto v) __attribute__((always_inline)) {
         store_u8(w.codes[kPanel] + 64 * v.value, unpack<bits, group_size, v.value>(block));
       });

@@ -198,6 +198,20 @@ inline I32 dot4(I32 acc, U8 w, I32 x) {
 inline I32 dot4_wide(I32 acc, U8 w, I32 x) {
   return {_mm512_dpbusd_epi32(acc.v, w.v, x.v)};
 }
+/// Both with the same four bytes of x in every lane. In assembly, for gcc loads the bytes on their
+/// own where the instruction can.
+inline I32 dot4_at(I32 acc, U8 w, const int8_t* x) {
+  struct [[gnu::may_alias]] Quad {
+    int8_t bytes[4];
+  };
+  __asm__("vpdpbusd %2%{1to16%}, %1, %0"
+          : "+v"(acc.v)
+          : "v"(w.v), "m"(*reinterpret_cast<const Quad*>(x)));
+  return acc;
+}
+inline I32 dot4_wide_at(I32 acc, U8 w, const int8_t* x) {
+  return dot4_at(acc, w, x);
+}
 #if defined(__AVX512BF16__)
 constexpr bool kHasDotBf16 = true;
 /// Two bfloat16 in every lane.

@@ -268,6 +268,13 @@ inline I32 dot4_wide(I32 acc, U8 w, I32 x) {
       x
   );
 }
+/// Both with the same four bytes of x in every lane.
+inline I32 dot4_at(I32 acc, U8 w, const int8_t* x) {
+  return dot4(acc, w, splat_quad(x));
+}
+inline I32 dot4_wide_at(I32 acc, U8 w, const int8_t* x) {
+  return dot4_wide(acc, w, splat_quad(x));
+}
 constexpr bool kHasDotBf16 = false;
 
 __attribute__((always_inline)) inline void prefetch(const void* p) {

@@ -309,6 +309,13 @@ WHIMBREL_LOOP I32 dot4_wide(const I32& acc, const U8& w, const I32& x) {
 WHIMBREL_LOOP I32 dot4(const I32& acc, const U8& w, const I32& x) {
   return dot4_wide(acc, w, x);
 }
+/// Both with the same four bytes of x in every lane.
+WHIMBREL_LOOP I32 dot4_at(I32 acc, U8 w, const int8_t* x) {
+  return dot4(acc, w, splat_quad(x));
+}
+WHIMBREL_LOOP I32 dot4_wide_at(I32 acc, U8 w, const int8_t* x) {
+  return dot4_wide(acc, w, splat_quad(x));
+}
 /// Whether dot2_bf16 is there: dot products of pairs of bfloat16 (simd/avx512-inl.h).
 constexpr bool kHasDotBf16 = false;
 
