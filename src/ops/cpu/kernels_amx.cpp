@@ -5,7 +5,10 @@
 //
 #include "ops/cpu/simd/amx-inl.h"
 //
-#include "ops/cpu/kernel/attention_amx-inl.h"
+#include "ops/cpu/kernel/attend_keys_amx-inl.h"
+//
+#include "ops/cpu/kernel/attend_tile_amx-inl.h"
+//
 #include "ops/cpu/kernel/codes_amx-inl.h"
 #include "ops/cpu/kernel/floats_amx-inl.h"
 
