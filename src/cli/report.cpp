@@ -45,7 +45,7 @@ Json build_json(std::string_view ops) {
       {"mlx", build.mlx},
       {"backend", ops::backend_name()},
       {"ops", ops},
-      {"isa", ops::detected_isa()},
+      {"isa", ops::cpu::isa_name(ops::chosen_isa())},
       {"blas", ops::blas_description()}
   };
 }

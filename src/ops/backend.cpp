@@ -1,7 +1,5 @@
 #include <mlx/device.h>
 
-#include <cstdlib>
-
 #include "base/cores.h"
 #include "base/error.h"
 #include "ops/cpu/cpu_ops.h"
@@ -27,8 +25,7 @@ std::unique_ptr<const Ops> make_ops(std::string_view requested, mx::Dtype stored
     );
   }
   if (own) {
-    const char* isa = std::getenv("WHIMBREL_ISA");
-    return cpu::make_cpu_ops(cpu::choose_isa(isa == nullptr ? "" : isa), threads());
+    return cpu::make_cpu_ops(chosen_isa(), threads());
   }
   if (on_cpu) {
     return make_reference_ops(mx::float32, Arithmetic::float32);

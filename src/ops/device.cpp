@@ -58,18 +58,9 @@ std::string blas_description() {
   return fmt::format("{} ({})", text.substr(0, end_of_version), core());
 }
 
-std::string_view detected_isa() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
-    return "avx512";
-  }
-  return __builtin_cpu_supports("avx2") ? "avx2" : "scalar";
-#elif defined(__aarch64__)
-  return "neon";
-#else
-  return "scalar";
-#endif
+cpu::Isa chosen_isa() {
+  const char* requested = std::getenv("WHIMBREL_ISA");
+  return cpu::choose_isa(requested == nullptr ? "" : requested);
 }
 
 std::string device_name() {

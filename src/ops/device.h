@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "ops/cpu/isa.h"
+
 namespace whimbrel::ops {
 
 /// What MLX computes on: `cpu`, `metal` or `cuda`.
@@ -12,9 +14,9 @@ std::string_view backend_name();
 /// `OpenBLAS 0.3.21 (SkylakeX)`; `none` where MLX uses no CBLAS.
 std::string blas_description();
 
-/// The widest instruction set of this CPU that kernels of ours are written for:
-/// `scalar`, `avx2`, `avx512` or `neon`.
-std::string_view detected_isa();
+/// The instruction set that our own kernels use: what WHIMBREL_ISA names, or the widest of this
+/// CPU. Throws as cpu::choose_isa does.
+cpu::Isa chosen_isa();
 
 /// The name of what MLX computes on, such as a CPU's model name.
 std::string device_name();

@@ -79,6 +79,18 @@ class BadUsage(CliTest):
                     self.assert_error(result, 2, "WHIMBREL_OPS", f'"{ops}"', '"reference"')
 
 
+    def test_instruction_set(self):
+        for arguments in (
+            ("generate", "-m", BUNDLED, "-p", "Hi"),
+            ("inspect", "-m", BUNDLED),
+            ("doctor",),
+            ("version",),
+        ):
+            with self.subTest(command=arguments[0]):
+                result = run(*arguments, env={"WHIMBREL_ISA": "avx9"})
+                self.assert_error(result, 2, "WHIMBREL_ISA", '"avx9"', "scalar")
+
+
 @unittest.skipUnless(os.path.exists("/dev/full"), "this system has no /dev/full")
 class FullDisk(CliTest):
     def test_table(self):

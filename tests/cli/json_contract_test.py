@@ -83,6 +83,13 @@ class Build(CliTest):
     def test_asked_for_ops(self):
         self.assertEqual(self.version(env={"WHIMBREL_OPS": "reference"})["ops"], "reference")
 
+    def test_asked_for_isa(self):
+        self.assertEqual(self.version(env={"WHIMBREL_ISA": "scalar"})["isa"], "scalar")
+        widest = self.version()["isa"]
+        self.assertNotEqual(widest, "")
+        self.assertEqual(self.version(env={"WHIMBREL_ISA": widest})["isa"], widest)
+        self.assertEqual(self.version(env={"WHIMBREL_ISA": ""})["isa"], widest)
+
     def test_text_says_the_same(self):
         shown = dict(
             re.match(r"(\S+) +(.*)", line).groups()
