@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "ops/cpu/probe_kernels.h"
 
@@ -102,22 +102,27 @@ std::vector<MacKind> mac_kinds() {
   return kinds;
 }
 
-/// Runs `work(thread)` on that many threads, started together -> seconds until all are done.
+using Clock = std::chrono::steady_clock;
+
+/// Runs `work(thread)` on that many threads, started together -> seconds from the first one's
+/// start to the last one's end, by their own clocks: this thread may sleep through all of it.
 double seconds_on(int threads, const std::function<void(int)>& work) {
-  std::barrier ready(threads + 1);
-  std::barrier done(threads + 1);
+  std::barrier ready(threads);
+  std::vector<Clock::time_point> begins(static_cast<size_t>(threads));
+  std::vector<Clock::time_point> ends(static_cast<size_t>(threads));
   std::vector<std::jthread> pool;
   for (int i = 0; i < threads; ++i) {
     pool.emplace_back([&, i] {
       ready.arrive_and_wait();
+      begins[static_cast<size_t>(i)] = Clock::now();
       work(i);
-      done.arrive_and_wait();
+      ends[static_cast<size_t>(i)] = Clock::now();
     });
   }
-  ready.arrive_and_wait();
-  const Stopwatch watch;
-  done.arrive_and_wait();
-  return watch.milliseconds() / 1000;
+  pool.clear();  // joins
+  const auto first = *std::ranges::min_element(begins);
+  const auto last = *std::ranges::max_element(ends);
+  return std::chrono::duration<double>(last - first).count();
 }
 
 /// Memory in huge pages where the system gives some, written to, so that pages are really there.
