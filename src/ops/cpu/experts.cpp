@@ -38,7 +38,8 @@ class Run {
          .width = product_.router->inputs(),
          .norm = product_.norm,
          .order = workspace_.order.data(),
-         .row_step = row_step()},
+         .row_step = row_step(),
+         .tokens = tokens()},
         matrices
     );
     const int width = product_.gate_proj->outputs();
@@ -50,7 +51,8 @@ class Run {
          .rows = slots,
          .width = width,
          .order = workspace_.slots.data(),
-         .row_step = row_step()},
+         .row_step = row_step(),
+         .tokens = tokens()},
         {&product_.down_proj, 1}
     );
     add_up();

@@ -7,8 +7,8 @@ namespace whimbrel::ops::cpu {
 
 namespace {
 
-/// Fewer rows are multiplied in float32: their time is that of reading the weights.
-constexpr int kFewestRowsInBf16 = 32;
+/// The rows of fewer tokens are multiplied in float32: their time is that of reading the weights.
+constexpr int kFewestTokensInBf16 = 32;
 
 constexpr int kRowsAThread = 4;
 
@@ -20,8 +20,9 @@ const FloatsLayout* floats_layout(const CpuMatrix& matrix) {
   return std::get_if<FloatsLayout>(&matrix.layout());
 }
 
-bool multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout, int rows) {
-  return kernels.bf16_product != nullptr && layout.type == Float::bf16 && rows >= kFewestRowsInBf16;
+bool multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout, int tokens) {
+  return kernels.bf16_product != nullptr && layout.type == Float::bf16 &&
+         tokens >= kFewestTokensInBf16;
 }
 
 }  // namespace
@@ -53,6 +54,7 @@ void PreparedRows::prepare(Context& context, const RowSource& source, Matrices m
 
 void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matrices matrices) {
   rows_ = source.rows;
+  tokens_ = source.tokens != 0 ? source.tokens : source.rows;
   row_step_ = source.row_step != 0 ? source.row_step : std::max(1, tile_rows_for(rows_));
   int padded_width = source.width;
   bool in_bf16 = false;
@@ -62,7 +64,7 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
   for (const CpuMatrix* matrix : matrices) {
     if (const FloatsLayout* layout = floats_layout(*matrix)) {
       padded_width = std::max(padded_width, layout->width);
-      in_bf16 = in_bf16 || multiplies_in_bf16(kernels, *layout, rows_);
+      in_bf16 = in_bf16 || multiplies_in_bf16(kernels, *layout, tokens_);
     } else {
       const int group_size = std::get<CodesLayout>(matrix->layout()).group_size;
       const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
@@ -126,7 +128,7 @@ const PreparedRows::Split& PreparedRows::split_of(int group_size) const {
 void PreparedRows::multiply(const Kernels& kernels, const PanelProduct& product, float* out) const {
   const CpuMatrix& matrix = *product.matrix;
   if (const FloatsLayout* layout = floats_layout(matrix)) {
-    if (multiplies_in_bf16(kernels, *layout, rows_)) {
+    if (multiplies_in_bf16(kernels, *layout, tokens_)) {
       multiply_bf16(kernels, product, out);
     } else {
       multiply_floats(kernels, product, out);

@@ -26,6 +26,7 @@ struct RowSource {
   RowNorm norm = {};  // applied first
   const int* order = nullptr;
   int row_step = 0;  // rows of a tile (SplitRows); 0: what suits the number of rows
+  int tokens = 0;    // whose number decides the arithmetic; 0: the rows
 };
 
 /// Some rows of a product with some panels of a matrix.
@@ -82,6 +83,7 @@ class PreparedRows {
   const Split& split_of(int group_size) const;
 
   int rows_ = 0;
+  int tokens_ = 0;
   int row_step_ = 1;
   size_t stride_ = 0;            // of rows of floats
   float* own_floats_ = nullptr;  // rows that differ from the source's
