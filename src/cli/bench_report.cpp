@@ -24,7 +24,7 @@ Json optional_json(const std::optional<T>& value) {
 Json machine_json() {
   return {
       {"cpu", ops::device_name()},
-      {"isa", ops::detected_isa()},
+      {"isa", ops::cpu::isa_name(ops::chosen_isa())},
       {"threads", ops::threads()},
       {"memory", optional_json(total_memory())}
   };
