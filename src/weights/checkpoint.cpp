@@ -97,6 +97,11 @@ Checkpoint::Checkpoint(const ModelConfig& config)
   }
 }
 
+Checkpoint::Checkpoint(const ModelConfig& config, std::vector<TensorInfo> tensors, TensorMaker make)
+    : folder_(config.folder), quantization_(config.root, config.source()), make_(std::move(make)) {
+  add_file({.path = folder_, .tensors = std::move(tensors), .data_begin = 0});
+}
+
 void Checkpoint::add_file(WeightFile file) {
   for (const TensorInfo& tensor : file.tensors) {
     const std::string name = canonical_name(tensor.name);
@@ -210,6 +215,9 @@ bool Checkpoint::same_bytes(std::string_view name, std::string_view other) const
   if (left == entries_.end() || right == entries_.end()) {
     return left == right;
   }
+  if (make_) {
+    return name == other;
+  }
   const TensorInfo& left_info = left->second.info;
   const TensorInfo& right_info = right->second.info;
   return left_info.dtype == right_info.dtype && left_info.shape == right_info.shape &&
@@ -318,6 +326,9 @@ std::string Checkpoint::where(const Entry& entry) const {
 mx::array Checkpoint::load(Entry& entry) {
   if (std::exchange(entry.taken, true)) {
     throw std::logic_error("[Checkpoint] the tensor " + entry.info.name + " was taken before");
+  }
+  if (make_) {
+    return make_(entry.info);
   }
   OpenFile& file = files_[entry.file];
   if (!file.arrays) {

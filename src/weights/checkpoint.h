@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ struct CheckpointSummary {
   std::vector<OfDtype> dtypes;  // most bytes first
 };
 
+/// Gives the array of a tensor that lies in no file; it should compute nothing before MLX evaluates
+/// it.
+using TensorMaker = std::function<mx::array(const TensorInfo& tensor)>;
+
 /// The weights of one checkpoint folder: model.safetensors, or the shards that
 /// model.safetensors.index.json names, or the folder's only *.safetensors file.
 /// Opening checks every header; data is read when MLX evaluates a taken array. Names are canonical
@@ -52,6 +57,9 @@ struct CheckpointSummary {
 class Checkpoint {
  public:
   explicit Checkpoint(const ModelConfig& config);
+
+  /// A checkpoint without files: these tensors, made when they are taken.
+  Checkpoint(const ModelConfig& config, std::vector<TensorInfo> tensors, TensorMaker make);
 
   /// The tensor's entry, or null where the checkpoint has none. Its `name` is the file's spelling.
   const TensorInfo* find(std::string_view name) const;
@@ -84,7 +92,8 @@ class Checkpoint {
   /// Counts all tensors of a module (`<module>.`...) as used, without reading them.
   void discard(std::string_view module);
 
-  /// True where both tensors have the same dtype, shape and bytes in their files.
+  /// True where both tensors have the same dtype, shape and bytes in their files; tensors that lie
+  /// in none are the same only as themselves.
   bool same_bytes(std::string_view name, std::string_view other) const;
 
   /// Throws where tensors are left, with their number and the first names.
@@ -120,6 +129,7 @@ class Checkpoint {
   std::filesystem::path folder_;
   QuantizationTable quantization_;
   std::vector<OpenFile> files_;
+  TensorMaker make_;  // empty where files hold the tensors
   std::unordered_map<std::string, Entry> entries_;
   std::vector<std::string> warnings_;
 };

@@ -156,6 +156,22 @@ std::vector<int64_t> read_end_ids(const ModelConfig& config) {
   return ids;
 }
 
+ModelConfig checked_config(const fs::path& folder, Json root, Json generation) {
+  ModelConfig config;
+  config.folder = folder;
+  const JsonSource source = config.source();
+  config.root = std::move(root);
+  config.model_type = read_model_type(config.root, source);
+  config.text = merged_text(config.root, source);
+  config.vision = get_object_or_empty(config.root, "vision_config", source);
+  config.generation = std::move(generation);
+  refuse_foreign_quantization(config.root, source);
+  refuse_foreign_quantization(config.text, source);
+  refuse_sliding_window(config.text, source);
+  config.eos_token_ids = read_end_ids(config);
+  return config;
+}
+
 /// What rope_scaling (older) and rope_parameters (newer) say together. Files that say a thing in
 /// both have to mean the same.
 Json merged_rope(const Json& text, const JsonSource& source) {
@@ -295,19 +311,11 @@ JsonSource ModelConfig::source() const {
 
 ModelConfig read_model_config(const fs::path& folder) {
   require_folder(folder);
-  ModelConfig config;
-  config.folder = folder;
-  const JsonSource source = config.source();
-  config.root = read_root(folder);
-  config.model_type = read_model_type(config.root, source);
-  config.text = merged_text(config.root, source);
-  config.vision = get_object_or_empty(config.root, "vision_config", source);
-  config.generation = read_generation(folder);
-  refuse_foreign_quantization(config.root, source);
-  refuse_foreign_quantization(config.text, source);
-  refuse_sliding_window(config.text, source);
-  config.eos_token_ids = read_end_ids(config);
-  return config;
+  return checked_config(folder, read_root(folder), read_generation(folder));
+}
+
+ModelConfig make_model_config(const std::string& name, Json root) {
+  return checked_config(name, std::move(root), Json::object());
 }
 
 RopeConfig read_rope(const Json& text, int64_t head_dim, const JsonSource& source) {

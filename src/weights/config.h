@@ -33,6 +33,10 @@ struct ModelConfig {
 /// attention is switched on.
 ModelConfig read_model_config(const std::filesystem::path& folder);
 
+/// The same of config.json's object where no file holds it; `name` stands for the folder in error
+/// texts.
+ModelConfig make_model_config(const std::string& name, Json root);
+
 /// Rotary embedding of the text decoder.
 struct RopeConfig {
   double theta;
