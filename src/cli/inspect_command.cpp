@@ -108,14 +108,14 @@ Json memory_json(
     const Json& pictures
 ) {
   const MemoryEstimate estimate =
-      estimate_memory(frontend, summary, ops.dtype(), Prompt{}, GenerateOptions{});
+      estimate_memory(frontend, summary, ops, Prompt{}, GenerateOptions{});
   const uint64_t step = nn::kv_cache_bytes(
-      frontend.shape.layers, frontend.shape.heads, {.dtype = ops.dtype()}, nn::KVCache::kStep
+      frontend.shape.layers, frontend.shape.heads, {.dtype = ops.kv_dtype()}, nn::KVCache::kStep
   );
   const MemoryEstimate peak = estimate_memory(
       frontend,
       summary,
-      ops.dtype(),
+      ops,
       prompt_like(frontend, pictures),
       {.max_tokens = nn::KVCache::kStep / 2}
   );

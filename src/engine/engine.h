@@ -33,6 +33,8 @@ class Engine {
 
   const Model& model() const { return *model_; }
 
+  const ops::Ops& ops() const { return *ops_; }
+
   /// Of the operations: `reference`, `cpu` or `cuda`.
   std::string_view ops_name() const { return ops_->name(); }
 

@@ -12,30 +12,11 @@ namespace whimbrel {
 
 namespace {
 
-/// What the reference operations hold at once in a layer, in float32. MLX runs a few operations
-/// ahead of the one that computes, so the parts of a layer add up; their numbers were measured
-/// (tests/engine/memory_estimate_test.cpp holds them to 5 % of the whole).
-struct LayerRows {
-  uint64_t rows = 0;
-  uint64_t columns = 0;  // keys that a row sees
-  uint64_t heads = 0;
-  uint64_t hidden = 0;        // width of the residual stream
-  uint64_t attention = 0;     // heads * head_dim
-  uint64_t feed_forward = 0;  // columns that a row goes through
-  uint64_t input = 0;         // width of the rows that came from the host
-};
-
-uint64_t layer_bytes(const LayerRows& layer) {
-  const uint64_t row =
-      8 * layer.hidden + 6 * layer.attention + 4 * layer.feed_forward + layer.input;
-  return sizeof(float) * (layer.rows * row + layer.heads * layer.rows * layer.columns);
-}
-
 /// One chunk of a prompt, `end` tokens with those before it.
-uint64_t chunk_bytes(const ModelShape& shape, int rows, int end) {
+uint64_t chunk_bytes(const ops::Ops& ops, const ModelShape& shape, int rows, int end) {
   const auto size = [](int value) { return static_cast<uint64_t>(value); };
   const ops::HeadShape& heads = shape.heads;
-  const uint64_t layer = layer_bytes({
+  const uint64_t layer = ops.layer_bytes({
       .rows = size(rows),
       .columns = size(end),
       .heads = size(heads.heads),
@@ -45,11 +26,14 @@ uint64_t chunk_bytes(const ModelShape& shape, int rows, int end) {
       .input = 0,
   });
   // A layer's keys and values stand there twice while its cache grows.
-  return layer + nn::kv_cache_bytes(1, heads, {.dtype = mx::float32}, end);
+  return layer + nn::kv_cache_bytes(1, heads, {.dtype = ops.kv_dtype()}, end);
 }
 
 uint64_t decoder_bytes(
-    const ModelShape& shape, const Prompt& prompt, const GenerateOptions& options
+    const ops::Ops& ops,
+    const ModelShape& shape,
+    const Prompt& prompt,
+    const GenerateOptions& options
 ) {
   const int tokens = prompt.tokens();
   const int limit = options.kv_limit.max_rows;
@@ -57,13 +41,13 @@ uint64_t decoder_bytes(
   const auto visible = [limit](int end) { return limit == 0 ? end : std::min(end, limit); };
   const int whole_chunks = chunk == 0 ? 0 : tokens / chunk * chunk;
   return std::max(
-      chunk_bytes(shape, chunk, visible(whole_chunks)),
-      chunk_bytes(shape, tokens - whole_chunks, visible(tokens))
+      chunk_bytes(ops, shape, chunk, visible(whole_chunks)),
+      chunk_bytes(ops, shape, tokens - whole_chunks, visible(tokens))
   );
 }
 
 /// The tower sees one picture or video at a time; its widest blocks attend over a whole frame.
-uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
+uint64_t tower_bytes(const ops::Ops& ops, const ModelShape& shape, const Prompt& prompt) {
   if (!shape.vision) {
     return 0;
   }
@@ -71,7 +55,7 @@ uint64_t tower_bytes(const ModelShape& shape, const Prompt& prompt) {
   for (const MediaSpan& span : prompt.media) {
     const auto patches = static_cast<uint64_t>(span.patches.count);
     const auto hidden = static_cast<uint64_t>(shape.vision->hidden_size);
-    const uint64_t block = layer_bytes({
+    const uint64_t block = ops.layer_bytes({
         .rows = patches,
         .columns = patches / static_cast<uint64_t>(span.patches.grid_thw[0]),
         .heads = static_cast<uint64_t>(shape.vision->heads),
@@ -95,25 +79,21 @@ uint64_t cache_bytes(
   return nn::kv_cache_bytes(shape.layers, shape.heads, format, rows);
 }
 
-uint64_t weight_bytes(const CheckpointSummary& checkpoint, mx::Dtype dtype) {
-  return dtype == mx::float32 ? checkpoint.parameters * sizeof(float) : checkpoint.bytes;
-}
-
 }  // namespace
 
 MemoryEstimate estimate_memory(
     const Frontend& frontend,
     const CheckpointSummary& checkpoint,
-    mx::Dtype dtype,
+    const ops::Ops& ops,
     const Prompt& prompt,
     const GenerateOptions& options
 ) {
   const ModelShape& shape = frontend.shape;
   return {
-      .weights = weight_bytes(checkpoint, dtype),
-      .kv_cache = cache_bytes(shape, dtype, prompt, options),
-      .activations = decoder_bytes(shape, prompt, options),
-      .tower = tower_bytes(shape, prompt),
+      .weights = ops.weight_bytes({checkpoint.bytes, checkpoint.parameters}),
+      .kv_cache = cache_bytes(shape, ops.kv_dtype(), prompt, options),
+      .activations = decoder_bytes(ops, shape, prompt, options),
+      .tower = tower_bytes(ops, shape, prompt),
   };
 }
 

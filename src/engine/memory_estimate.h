@@ -22,12 +22,11 @@ struct MemoryEstimate {
   uint64_t total() const { return weights + std::max(tower, kv_cache + activations); }
 };
 
-/// `dtype` is what activations are held in; float32 means that packed weights are unpacked. Of
-/// `options` the length of the answer, the prefill chunk and the form of the cache count.
+/// Of `options` the length of the answer, the prefill chunk and the form of the cache count.
 MemoryEstimate estimate_memory(
     const Frontend& frontend,
     const CheckpointSummary& checkpoint,
-    mx::Dtype dtype,
+    const ops::Ops& ops,
     const Prompt& prompt,
     const GenerateOptions& options
 );

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/matrix.h"
+#include "ops/memory.h"
 
 namespace whimbrel::ops {
 
@@ -108,6 +109,15 @@ class Ops {
 
   /// Whether attention wants tables in every RopePlan, not only where a chunk holds media tokens.
   virtual bool rotates_by_tables() const = 0;
+
+  /// Bytes that weights take in this backend's form.
+  virtual uint64_t weight_bytes(const StoredWeights& stored) const = 0;
+
+  /// Bytes that the operations of a layer hold at most, beside weights and cache.
+  virtual uint64_t layer_bytes(const LayerRows& layer) const = 0;
+
+  /// Bytes that this backend holds outside MLX's memory.
+  virtual uint64_t own_bytes() const = 0;
 
   /// Takes a loaded matrix into this backend's form, once at load.
   virtual PackedMatrixPtr pack(Matrix matrix) const = 0;

@@ -23,40 +23,53 @@ Loaded load(const char* name) {
   return {std::move(frontend), summary};
 }
 
-TEST(MemoryEstimate, weights_are_what_loading_takes) {
+/// Bytes that operations hold, in MLX's memory and in their own.
+size_t held(const ops::Ops& ops) {
+  return mx::get_active_memory() + ops.own_bytes();
+}
+
+class MemoryEstimateOf : public testing::TestWithParam<const char*> {
+ protected:
+  std::unique_ptr<const ops::Ops> make_ops() const {
+    return ops::make_ops(GetParam(), mx::bfloat16);
+  }
+};
+
+TEST_P(MemoryEstimateOf, weights_are_what_loading_takes) {
   for (const char* name : {"tiny-qwen2-5-vl", "tiny-qwen2-5-vl-4bit"}) {
     const Loaded model = load(name);
+    std::unique_ptr<const ops::Ops> ops = make_ops();
     const MemoryEstimate estimate =
-        estimate_memory(model.frontend, model.summary, mx::float32, Prompt{}, GenerateOptions{});
-    const size_t before = mx::get_active_memory();
+        estimate_memory(model.frontend, model.summary, *ops, Prompt{}, GenerateOptions{});
+    const size_t before = held(*ops);
     Checkpoint checkpoint(model.frontend.config);
-    const Engine engine(
-        model.frontend,
-        checkpoint,
-        ops::make_reference_ops(mx::float32, ops::Arithmetic::float32),
-        LoadEvents{}
-    );
-    const auto taken = static_cast<double>(mx::get_active_memory() - before);
+    const Engine engine(model.frontend, checkpoint, std::move(ops), LoadEvents{});
+    const auto taken = static_cast<double>(held(engine.ops()) - before);
     EXPECT_NEAR(taken / static_cast<double>(estimate.weights), 1.0, 0.03) << name;
   }
 }
 
-/// Bytes that MLX held at most while a prompt was answered, the weights among them.
+/// Bytes that were held at most while a prompt was answered, the weights among them.
 double peak_of(const LoadedModel& model, size_t before_load, const Prompt& prompt, int max_tokens) {
   mx::reset_peak_memory();
   const GenerateOptions options{.sampling = {.temperature = 0}, .max_tokens = max_tokens};
   generate(model.model(), model.frontend.tokenizer, prompt, options, {});
-  return static_cast<double>(mx::get_peak_memory() - before_load);
+  const size_t own = model.engine.ops().own_bytes();
+  return static_cast<double>(mx::get_peak_memory() + own - before_load);
 }
 
 double predicted(const LoadedModel& model, const Prompt& prompt, int max_tokens) {
   const MemoryEstimate estimate = estimate_memory(
-      model.frontend, model.checkpoint.summary(), mx::float32, prompt, {.max_tokens = max_tokens}
+      model.frontend,
+      model.checkpoint.summary(),
+      model.engine.ops(),
+      prompt,
+      {.max_tokens = max_tokens}
   );
   return static_cast<double>(estimate.total());
 }
 
-TEST(MemoryEstimate, peaks_are_predicted_within_five_percent) {
+TEST_P(MemoryEstimateOf, peaks_are_predicted_within_five_percent) {
   std::string story;
   for (int i = 0; i < 250; ++i) {
     story += " The code of the tiger is 960.";
@@ -66,9 +79,9 @@ TEST(MemoryEstimate, peaks_are_predicted_within_five_percent) {
         "tiny-qwen2-vl-4bit",
         "tiny-qwen3-vl-4bit",
         "tiny-qwen3-vl-moe-4bit"}) {
-    const size_t before = mx::get_active_memory();
-    const LoadedModel model(bundled_model(name));
     for (const std::string& text : {std::string("Describe this."), story}) {
+      const size_t before = mx::get_active_memory();
+      const LoadedModel model(bundled_model(name), GetParam());
       const Prompt prompt = model.prompt({"tests/golden/reference/media/big.png"}, text);
       const double peak = peak_of(model, before, prompt, 4);
       EXPECT_NEAR(predicted(model, prompt, 4) / peak, 1, 0.05) << name << " " << prompt.tokens();
@@ -78,9 +91,9 @@ TEST(MemoryEstimate, peaks_are_predicted_within_five_percent) {
 
 /// 16,384 tokens in chunks of 512: no more than weights, cache and one tile of 512 x 16,384 scores
 /// a head, whatever the prompt's length is beside that.
-TEST(MemoryEstimate, a_long_prompt_stays_within_its_bound) {
+TEST_P(MemoryEstimateOf, a_long_prompt_stays_within_its_bound) {
   const size_t before = mx::get_active_memory();
-  const LoadedModel model(tiny_model("qwen2"));
+  const LoadedModel model(tiny_model("qwen2"), GetParam());
   Prompt prompt;
   for (int i = 0; i < 16384; ++i) {
     prompt.ids.push_back(100 + i % 700);
@@ -92,6 +105,12 @@ TEST(MemoryEstimate, a_long_prompt_stays_within_its_bound) {
   EXPECT_LT(peak, 1.4 * tile);
 }
 
+INSTANTIATE_TEST_SUITE_P(
+    Backends, MemoryEstimateOf, testing::Values("reference", "cpu"), [](const auto& tested) {
+      return std::string(tested.param);
+    }
+);
+
 TEST(MemoryEstimate, both_forms_of_a_model_have_the_same_parameters) {
   EXPECT_EQ(
       load("tiny-qwen2-5-vl").summary.parameters, load("tiny-qwen2-5-vl-4bit").summary.parameters
@@ -100,9 +119,10 @@ TEST(MemoryEstimate, both_forms_of_a_model_have_the_same_parameters) {
 
 TEST(MemoryEstimate, grows_with_the_answer) {
   const Loaded model = load("tiny-qwen2-5-vl-4bit");
-  const auto cache = [&model](int max_tokens) {
+  const auto ops = ops::make_ops("reference", mx::float32);
+  const auto cache = [&](int max_tokens) {
     return estimate_memory(
-               model.frontend, model.summary, mx::float32, Prompt{}, {.max_tokens = max_tokens}
+               model.frontend, model.summary, *ops, Prompt{}, {.max_tokens = max_tokens}
     )
         .kv_cache;
   };

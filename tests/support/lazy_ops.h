@@ -14,6 +14,9 @@ class LazyOps : public ops::Ops {
   ops::mx::Dtype dtype() const override { return ops::mx::bfloat16; }
   ops::mx::Dtype kv_dtype() const override { return ops::mx::bfloat16; }
   bool rotates_by_tables() const override { return false; }
+  uint64_t weight_bytes(const ops::StoredWeights& stored) const override { return stored.bytes; }
+  uint64_t layer_bytes(const ops::LayerRows&) const override { return 0; }
+  uint64_t own_bytes() const override { return 0; }
 
   ops::PackedMatrixPtr pack(ops::Matrix) const override {
     return std::make_shared<const ops::PackedMatrix>();

@@ -94,11 +94,15 @@ class AttendWorkspace {
   /// `count` counters at 0.
   std::atomic<int>* counters(size_t count);
 
+  /// Bytes of the large parts.
+  size_t bytes() const;
+
  private:
   class Buffer {
    public:
     float* reserve(size_t count);
     float* data() const { return data_.get(); }
+    size_t bytes() const { return count_ * sizeof(float); }
 
    private:
     struct Free {

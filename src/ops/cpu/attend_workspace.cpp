@@ -43,4 +43,12 @@ std::atomic<int>* AttendWorkspace::counters(size_t count) {
   return counters_.get();
 }
 
+size_t AttendWorkspace::bytes() const {
+  size_t bytes = shared_[0].bytes() + shared_[1].bytes();
+  for (const Buffer& buffer : threads_) {
+    bytes += buffer.bytes();
+  }
+  return bytes;
+}
+
 }  // namespace whimbrel::ops::cpu

@@ -299,6 +299,18 @@ class CpuOps : public Ops {
   mx::Dtype kv_dtype() const override { return mx::bfloat16; }
   bool rotates_by_tables() const override { return true; }
 
+  uint64_t weight_bytes(const StoredWeights& stored) const override { return stored.bytes; }
+
+  // One operation at a time holds more than the backlog; the widest are SwiGLU's and the one behind
+  // it. Numbers as measured (tests/engine/memory_estimate_test.cpp).
+  uint64_t layer_bytes(const LayerRows& layer) const override {
+    const uint64_t row =
+        4 * layer.hidden + 2 * layer.attention + 2 * layer.feed_forward + layer.input;
+    return sizeof(float) * layer.rows * row;
+  }
+
+  uint64_t own_bytes() const override { return memory_->bytes() + workspace_->bytes(); }
+
   PackedMatrixPtr pack(Matrix matrix) const override {
     const std::lock_guard lock(workspace_->running);
     return std::make_shared<CpuMatrix>(matrix, memory_, workspace_->context.pool);

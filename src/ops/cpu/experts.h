@@ -50,6 +50,11 @@ struct ExpertsWorkspace {
   std::vector<float> weights;
   std::vector<Visitors> visitors;
   std::vector<int> ranking;
+
+  /// Bytes of the large parts.
+  size_t bytes() const {
+    return routed.bytes() + input.bytes() + hidden.bytes() + logits.bytes() + activations.bytes();
+  }
 };
 
 /// Reads the chosen experts' weights only.

@@ -20,6 +20,9 @@ extern const Kernels kKernels;
 namespace avx512bf16 {
 extern const Kernels kKernels;
 }
+namespace amx {
+extern const Kernels kKernels;
+}
 
 const Kernels& kernels_for(Isa isa) {
   switch (isa) {
@@ -30,8 +33,9 @@ const Kernels& kernels_for(Isa isa) {
     case Isa::avx512:
       return avx512::kKernels;
     case Isa::avx512bf16:
-    case Isa::amx:
       return avx512bf16::kKernels;
+    case Isa::amx:
+      return amx::kKernels;
     default:
       return scalar::kKernels;
   }

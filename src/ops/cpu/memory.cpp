@@ -63,6 +63,7 @@ std::byte* WeightMemory::allocate(size_t bytes) {
   std::byte* piece = free_;
   free_ += bytes;
   left_ -= bytes;
+  bytes_ += bytes;
   return piece;
 }
 

@@ -12,12 +12,16 @@ class WeightMemory {
  public:
   std::byte* allocate(size_t bytes);
 
+  /// Handed out so far.
+  size_t bytes() const { return bytes_; }
+
  private:
   class Region;
 
   std::vector<std::shared_ptr<const Region>> regions_;
   std::byte* free_ = nullptr;
   size_t left_ = 0;
+  size_t bytes_ = 0;
 };
 
 /// Memory for intermediate rows, which only grows: an operation's next run finds it as large as the
@@ -29,6 +33,8 @@ class Scratch {
   T* of(size_t count) {
     return static_cast<T*>(reserve(count * sizeof(T)));
   }
+
+  size_t bytes() const { return bytes_; }
 
  private:
   void* reserve(size_t bytes);

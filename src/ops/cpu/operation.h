@@ -70,13 +70,16 @@ class Operation : public mx::Primitive {
     for (const InPlace& copy : copies) {
       sizes.push_back(outputs[copy.output].nbytes());
     }
+    const size_t waiting = outputs[0].nbytes();
+    workspace_->backlog.add(waiting);
     mx::cpu::get_command_encoder(stream()).dispatch(
-        [workspace = workspace_, work = work_, memory = std::move(memory), copies, sizes] {
+        [workspace = workspace_, work = work_, memory = std::move(memory), copies, sizes, waiting] {
           for (size_t i = 0; i < copies.size(); ++i) {
             std::memcpy(memory.outputs[copies[i].output], memory.inputs[copies[i].input], sizes[i]);
           }
           const std::lock_guard lock(workspace->running);
           work(*workspace, memory);
+          workspace->backlog.remove(waiting);
         }
     );
   }

@@ -183,6 +183,14 @@ void PreparedRows::multiply_bf16(
   }
 }
 
+size_t PreparedRows::bytes() const {
+  size_t bytes = float_memory_.bytes() + bf16_memory_.bytes();
+  for (const Split& split : splits_) {
+    bytes += split.codes.bytes() + split.scales.bytes();
+  }
+  return bytes;
+}
+
 size_t PreparedRows::row_bytes() const {
   const bool split = std::ranges::any_of(splits_, &Split::needed);
   return stride_ * (split || bf16_ != nullptr ? sizeof(uint16_t) : sizeof(float));

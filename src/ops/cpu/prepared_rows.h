@@ -58,6 +58,9 @@ class PreparedRows {
   /// Bytes of a row in its widest form: what should stay in a cache while panels pass.
   size_t row_bytes() const;
 
+  /// Bytes of memory held.
+  size_t bytes() const;
+
   /// Row `row` behind the norm.
   const float* floats(int row) const { return floats_ + row * stride_; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 
@@ -10,16 +11,36 @@
 
 namespace whimbrel::ops::cpu {
 
+/// Bytes of outputs that wait for their operations. MLX gives outputs their memory as it queues
+/// operations, many of them ahead of the one that runs; whoever would queue too much waits here.
+class Backlog {
+ public:
+  /// Returns at once where nothing is queued.
+  void add(size_t bytes);
+  void remove(size_t bytes);
+
+ private:
+  static constexpr size_t kMost = size_t{32} << 20;
+
+  std::mutex mutex_;
+  std::condition_variable removed_;
+  size_t bytes_ = 0;
+};
+
 /// What all operations of a backend share, memory for what they compute in between included. They
 /// run one after the other: whoever runs one holds `running`.
 struct Workspace {
   Workspace(const Kernels& kernels, int threads) : context(kernels, threads) {}
 
+  Backlog backlog;
   std::mutex running;
   Context context;
   PreparedRows rows;
   ExpertsWorkspace experts;
   AttendWorkspace attention;
+
+  /// Bytes that it holds.
+  size_t bytes() const;
 };
 
 }  // namespace whimbrel::ops::cpu
