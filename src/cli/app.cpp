@@ -90,6 +90,7 @@ int run_app(int argc, char** argv) {
   add_remove_command(app);
   add_trace_command(app);
   add_compare_command(app);
+  add_bench_command(app);
   add_profile_command(app);
   add_doctor_command(app);
   add_verify_command(app);

@@ -5,6 +5,7 @@
 namespace whimbrel {
 
 /// Each adds one subcommand, which runs when the arguments name it.
+void add_bench_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_generate_command(CLI::App& app);

@@ -108,12 +108,12 @@ Json memory_json(
     const Json& pictures
 ) {
   const MemoryEstimate estimate =
-      estimate_memory(frontend, summary, ops, Prompt{}, GenerateOptions{});
+      estimate_memory(frontend.shape, summary, ops, Prompt{}, GenerateOptions{});
   const uint64_t step = nn::kv_cache_bytes(
       frontend.shape.layers, frontend.shape.heads, {.dtype = ops.kv_dtype()}, nn::KVCache::kStep
   );
   const MemoryEstimate peak = estimate_memory(
-      frontend,
+      frontend.shape,
       summary,
       ops,
       prompt_like(frontend, pictures),

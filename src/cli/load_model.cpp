@@ -39,7 +39,7 @@ Engine load_model(
   const CheckpointSummary summary = checkpoint.summary();
   std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), summary);
   if (!options.force) {
-    require_memory(estimate_memory(frontend, summary, *ops, prompt, use));
+    require_memory(estimate_memory(frontend.shape, summary, *ops, prompt, use));
   }
   Engine engine = read_weights(frontend, checkpoint, std::move(ops), options.progress);
   for (const std::string& warning : checkpoint.warnings()) {

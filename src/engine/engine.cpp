@@ -36,9 +36,17 @@ Engine::Engine(
     std::unique_ptr<const ops::Ops> ops,
     const LoadEvents& events
 )
+    : Engine(frontend.config, checkpoint, std::move(ops), events) {}
+
+Engine::Engine(
+    const ModelConfig& config,
+    Checkpoint& checkpoint,
+    std::unique_ptr<const ops::Ops> ops,
+    const LoadEvents& events
+)
     : ops_(std::move(ops)) {
   const nn::WeightLoader loader(checkpoint, *ops_, LoadProgress(events, checkpoint.total_bytes()));
-  model_.emplace(frontend.family->load(frontend.config, loader));
+  model_.emplace(find_family(config.model_type).load(config, loader));
   checkpoint.require_all_taken();
 }
 

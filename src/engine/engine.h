@@ -31,6 +31,14 @@ class Engine {
       const LoadEvents& events
   );
 
+  /// The same without tokenizer and processors.
+  Engine(
+      const ModelConfig& config,
+      Checkpoint& checkpoint,
+      std::unique_ptr<const ops::Ops> ops,
+      const LoadEvents& events
+  );
+
   const Model& model() const { return *model_; }
 
   const ops::Ops& ops() const { return *ops_; }

@@ -82,13 +82,12 @@ uint64_t cache_bytes(
 }  // namespace
 
 MemoryEstimate estimate_memory(
-    const Frontend& frontend,
+    const ModelShape& shape,
     const CheckpointSummary& checkpoint,
     const ops::Ops& ops,
     const Prompt& prompt,
     const GenerateOptions& options
 ) {
-  const ModelShape& shape = frontend.shape;
   return {
       .weights = ops.weight_bytes({checkpoint.bytes, checkpoint.parameters}),
       .kv_cache = cache_bytes(shape, ops.kv_dtype(), prompt, options),

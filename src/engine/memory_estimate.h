@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/frontend.h"
 #include "generate/generate.h"
+#include "models/family.h"
 #include "models/prompt.h"
 #include "ops/ops.h"
 #include "weights/checkpoint.h"
@@ -24,7 +24,7 @@ struct MemoryEstimate {
 
 /// Of `options` the length of the answer, the prefill chunk and the form of the cache count.
 MemoryEstimate estimate_memory(
-    const Frontend& frontend,
+    const ModelShape& shape,
     const CheckpointSummary& checkpoint,
     const ops::Ops& ops,
     const Prompt& prompt,

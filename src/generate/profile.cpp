@@ -57,13 +57,22 @@ class StepGraph {
     op.count += 1;
     op.bytes += node.nbytes();
     step_.nodes += 1;
-    step_.own_launches += ops::is_own(node.primitive()) ? 1 : 0;
+    add_own(node.primitive());
     if (ops::is_view(name) || writes_cache(node)) {
       return;
     }
     step_.bytes.activations += node.nbytes();
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       add_read(node, name, i);
+    }
+  }
+
+  /// Once for all outputs of an operation.
+  void add_own(const mx::Primitive& primitive) {
+    const ops::OwnPrimitive* own = ops::as_own(primitive);
+    if (own != nullptr && own_.insert(own).second) {
+      step_.own_launches += 1;
+      step_.bytes.weights += own->weight_bytes();
     }
   }
 
@@ -116,6 +125,7 @@ class StepGraph {
   ArrayIds lasting_;
   ArrayIds cache_;
   std::map<std::uintptr_t, uint64_t> reads_;
+  std::set<const ops::OwnPrimitive*> own_;
   StepProfile step_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <typeinfo>
 
 namespace whimbrel::ops {
 
@@ -54,9 +53,8 @@ std::multiset<std::string> operations(const std::vector<mx::array>& roots) {
   return names;
 }
 
-bool is_own(const mx::Primitive& primitive) {
-  // The mangled name of a class in namespace whimbrel, on Linux and macOS alike.
-  return std::string_view(typeid(primitive).name()).find("8whimbrel") != std::string_view::npos;
+const OwnPrimitive* as_own(const mx::Primitive& primitive) {
+  return dynamic_cast<const OwnPrimitive*>(&primitive);
 }
 
 bool is_view(std::string_view name) {

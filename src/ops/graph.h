@@ -3,6 +3,7 @@
 #include <mlx/array.h>
 #include <mlx/primitives.h>
 
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
@@ -20,8 +21,18 @@ void walk_graph(
 /// Names of the operations of the graph, each as often as it stands there.
 std::multiset<std::string> operations(const std::vector<mlx::core::array>& roots);
 
-/// Whether an operation is one of this project's own kernels, not one of MLX.
-bool is_own(const mlx::core::Primitive& primitive);
+/// An operation that is one of this project's own kernels, not one of MLX. Its weights are no
+/// inputs in the graph.
+class OwnPrimitive : public mlx::core::Primitive {
+ public:
+  using Primitive::Primitive;
+
+  /// Bytes of weights that it reads.
+  virtual uint64_t weight_bytes() const = 0;
+};
+
+/// The operation as one of our own, or none.
+const OwnPrimitive* as_own(const mlx::core::Primitive& primitive);
 
 /// Whether MLX's operation of this name only looks at its input's buffer in another way, as long as
 /// that lies in one piece.

@@ -261,6 +261,17 @@ uint64_t Checkpoint::total_bytes() const {
   return bytes;
 }
 
+Checkpoint::Totals Checkpoint::totals_under(std::string_view prefix) const {
+  Totals totals;
+  for (const auto& [name, entry] : entries_) {
+    if (name.starts_with(prefix)) {
+      totals.bytes += entry.info.bytes();
+      totals.parameters += parameters_of(name, entry.info);
+    }
+  }
+  return totals;
+}
+
 CheckpointSummary Checkpoint::summary() const {
   std::map<StoredDtype, CheckpointSummary::OfDtype> by_dtype;
   uint64_t parameters = 0;

@@ -100,6 +100,13 @@ class Checkpoint {
   void require_all_taken() const;
 
   uint64_t total_bytes() const;
+
+  /// Of the tensors whose name starts so, such as "visual.": bytes, and numbers after unpacking.
+  struct Totals {
+    uint64_t bytes = 0;
+    uint64_t parameters = 0;
+  };
+  Totals totals_under(std::string_view prefix) const;
   CheckpointSummary summary() const;
 
   /// What a user should know about this checkpoint though it can be used.

@@ -136,7 +136,7 @@ TEST(TowerGelu, blocks_and_mergers_have_their_own) {
       {"qwen2_vl", "Sigmoid"}, {"qwen3_vl", "Tanh"}, {"qwen3_vl_moe", "Tanh"}
   };
   for (const auto& [family, gelu] : of_blocks) {
-    const LoadedModel loaded(tiny_model(family));
+    const LoadedModel loaded(tiny_model(family), "reference");
     const nn::Features features = loaded.encode(question(loaded, kShapes))[0];
     const std::multiset<std::string> found = ops::operations(features.arrays());
     const auto depth = static_cast<size_t>(loaded.frontend.shape.vision->depth);

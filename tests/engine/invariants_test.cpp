@@ -25,7 +25,9 @@ namespace whimbrel::test {
 namespace {
 
 // Of float32 logits of the same tokens by another order of sums.
-constexpr float kSame = 2e-3F;
+/// How far logits may lie apart that would be equal in exact arithmetic.
+constexpr float kSameInReference = 2e-3F;
+constexpr float kSameInKernels = 2e-2F;  // activations in 16 bits, keys and values in bfloat16
 
 const std::string kShapes = "examples/shapes.png";
 const std::string kOther = "tests/golden/reference/media/wide.png";
@@ -66,7 +68,11 @@ std::vector<int32_t> some_ids(int count) {
 
 class Invariants : public testing::TestWithParam<std::string> {
  protected:
-  Invariants() : loaded_(folder_of(GetParam())) {}
+  explicit Invariants(std::string_view ops = "") : loaded_(folder_of(GetParam()), ops) {}
+
+  float same() const {
+    return loaded_.engine.ops_name() == "reference" ? kSameInReference : kSameInKernels;
+  }
 
   const Model& model() const { return loaded_.model(); }
 
@@ -148,6 +154,12 @@ class Invariants : public testing::TestWithParam<std::string> {
   LoadedModel loaded_;
 };
 
+/// Where rounded keys would hide what is asked.
+class PositionInvariants : public Invariants {
+ protected:
+  PositionInvariants() : Invariants("reference") {}
+};
+
 class VisionInvariants : public Invariants {
  protected:
   void SetUp() override { ASSERT_TRUE(sees()); }
@@ -164,7 +176,7 @@ TEST_P(Invariants, cached_decode_is_one_full_prefill) {
     nn::KVCache cache = prefilled(prompt);
     const mx::array stepwise = decode(prompt, cache, ids);
     const mx::array at_once = rows_from(whole(followed_by(prompt, ids)), prompt.tokens());
-    EXPECT_LT(largest_difference(stepwise, at_once), kSame) << prompt.media.size() << " media";
+    EXPECT_LT(largest_difference(stepwise, at_once), same()) << prompt.media.size() << " media";
   }
 }
 
@@ -176,7 +188,7 @@ TEST_P(Invariants, any_chunk_size_gives_the_same_logits) {
       nn::KVCache cache = model().make_cache();
       const mx::array chunked =
           run_chunks(model(), prompt, features, cache, 0, prompt.tokens(), size);
-      EXPECT_LT(largest_difference(chunked, expected), kSame) << "chunks of " << size;
+      EXPECT_LT(largest_difference(chunked, expected), same()) << "chunks of " << size;
     }
   }
 }
@@ -211,14 +223,14 @@ TEST_P(Invariants, a_row_in_a_batch_is_the_row_alone) {
   }
   nn::KVCache cache = prefilled(all.back());
   alone.push_back(decode(all.back(), cache, {id}));
-  EXPECT_LT(largest_difference(batch, mx::concatenate(alone, 0)), kSame);
+  EXPECT_LT(largest_difference(batch, mx::concatenate(alone, 0)), same());
   // And each sequence goes on as if it had been alone.
   nn::KVCache fresh = prefilled(all.front());
   EXPECT_LT(
       largest_difference(
           decode(all.front(), caches.front(), some_ids(3)), decode(all.front(), fresh, some_ids(3))
       ),
-      kSame
+      same()
   );
 }
 
@@ -242,7 +254,7 @@ TEST_P(VisionInvariants, two_pictures_keep_their_features_in_both_orders) {
       largest_difference(
           rows_from(first, first.shape(0) - 1), rows_from(second, second.shape(0) - 1)
       ),
-      kSame
+      same()
   );
 }
 
@@ -307,7 +319,7 @@ TEST_P(VisionInvariants, a_prompt_may_end_on_a_picture) {
   nn::KVCache cache = prefilled(prompt);
   const mx::array stepwise = decode(prompt, cache, some_ids(8));
   const mx::array at_once = rows_from(whole(followed_by(prompt, some_ids(8))), end);
-  EXPECT_LT(largest_difference(stepwise, at_once), kSame);
+  EXPECT_LT(largest_difference(stepwise, at_once), same());
 }
 
 TEST_P(Invariants, every_layer_keeps_the_activation_dtype) {
@@ -410,8 +422,8 @@ TEST_P(Invariants, a_trimmed_cache_takes_chunks_as_it_takes_single_rows) {
   };
   const mx::array single = behind_a_gap(1);
   EXPECT_EQ(single.shape(0), 20);
-  EXPECT_LT(largest_difference(behind_a_gap(7), single), kSame);
-  EXPECT_LT(largest_difference(behind_a_gap(20), single), kSame);
+  EXPECT_LT(largest_difference(behind_a_gap(7), single), same());
+  EXPECT_LT(largest_difference(behind_a_gap(20), single), same());
 }
 
 /// Nothing that a prompt's positions depend on is made anew for a chunk: neither the rows of a cut
@@ -424,7 +436,7 @@ TEST_P(Invariants, decoding_behind_chunks_is_decoding_behind_one_prefill) {
     nn::KVCache cache = model().make_cache();
     run_chunks(model(), prompt, loaded_.encode(prompt), cache, 0, prompt.tokens(), size);
     EXPECT_EQ(cache.tokens(), at_once.tokens() - 8);
-    EXPECT_LT(largest_difference(decode(prompt, cache, some_ids(8)), expected), kSame) << size;
+    EXPECT_LT(largest_difference(decode(prompt, cache, some_ids(8)), expected), same()) << size;
   }
 }
 
@@ -450,13 +462,13 @@ TEST_P(VisionInvariants, a_later_patch_changes_nothing_before_it) {
   const mx::Shape start = {0, 0};
   const mx::Shape stop = {row, before.shape(1)};
   EXPECT_LT(
-      largest_difference(mx::slice(before, start, stop), mx::slice(after, start, stop)), kSame
+      largest_difference(mx::slice(before, start, stop), mx::slice(after, start, stop)), kSameInReference
   );
-  EXPECT_GT(largest_difference(rows_from(before, row), rows_from(after, row)), kSame);
+  EXPECT_GT(largest_difference(rows_from(before, row), rows_from(after, row)), same());
 }
 
 /// Attention sees differences of positions alone, on each axis.
-TEST_P(Invariants, a_shift_of_all_positions_changes_nothing) {
+TEST_P(PositionInvariants, a_shift_of_all_positions_changes_nothing) {
   for (const Prompt& prompt : prompts()) {
     Prompt shifted = prompt;
     for (std::vector<int32_t>& axis : shifted.positions.axes) {
@@ -465,11 +477,11 @@ TEST_P(Invariants, a_shift_of_all_positions_changes_nothing) {
       }
     }
     shifted.positions.delta += 200;
-    EXPECT_LT(largest_difference(whole(shifted), whole(prompt)), kSame);
+    EXPECT_LT(largest_difference(whole(shifted), whole(prompt)), same());
     nn::KVCache cache = prefilled(prompt);
     nn::KVCache moved = prefilled(shifted);
     const mx::array expected = decode(prompt, cache, some_ids(4));
-    EXPECT_LT(largest_difference(decode(shifted, moved, some_ids(4)), expected), kSame);
+    EXPECT_LT(largest_difference(decode(shifted, moved, some_ids(4)), expected), same());
   }
 }
 
@@ -484,7 +496,7 @@ TEST_P(VisionInvariants, a_prefix_may_end_anywhere_in_a_picture) {
     nn::KVCache cache = prefilled(prompt);
     cache.truncate(kept);
     const mx::array rest = run_chunks(model(), prompt, features, cache, kept, prompt.tokens(), 512);
-    EXPECT_LT(largest_difference(rest, rows_from(expected, kept)), kSame) << kept << " kept";
+    EXPECT_LT(largest_difference(rest, rows_from(expected, kept)), same()) << kept << " kept";
   }
 }
 
@@ -506,7 +518,7 @@ TEST_P(VisionInvariants, a_file_written_anew_is_another_picture) {
   const Prompt green = ask("green.png");
   EXPECT_EQ(green.ids, blue.ids);
   EXPECT_EQ(green.positions.axes, blue.positions.axes);
-  EXPECT_GT(largest_difference(whole(green), of_blue), kSame);
+  EXPECT_GT(largest_difference(whole(green), of_blue), same());
   EXPECT_EQ(largest_difference(whole(ask("blue.png")), of_blue), 0.0F);
   std::filesystem::remove(file);
 }
@@ -557,6 +569,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 }
 
 INSTANTIATE_TEST_SUITE_P(models, Invariants, testing::ValuesIn(models()), test_name);
+INSTANTIATE_TEST_SUITE_P(models, PositionInvariants, testing::ValuesIn(models()), test_name);
 INSTANTIATE_TEST_SUITE_P(models, VisionInvariants, testing::ValuesIn(vision_models()), test_name);
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_P(MemoryEstimateOf, weights_are_what_loading_takes) {
     const Loaded model = load(name);
     std::unique_ptr<const ops::Ops> ops = make_ops();
     const MemoryEstimate estimate =
-        estimate_memory(model.frontend, model.summary, *ops, Prompt{}, GenerateOptions{});
+        estimate_memory(model.frontend.shape, model.summary, *ops, Prompt{}, GenerateOptions{});
     const size_t before = held(*ops);
     Checkpoint checkpoint(model.frontend.config);
     const Engine engine(model.frontend, checkpoint, std::move(ops), LoadEvents{});
@@ -60,7 +60,7 @@ double peak_of(const LoadedModel& model, size_t before_load, const Prompt& promp
 
 double predicted(const LoadedModel& model, const Prompt& prompt, int max_tokens) {
   const MemoryEstimate estimate = estimate_memory(
-      model.frontend,
+      model.frontend.shape,
       model.checkpoint.summary(),
       model.engine.ops(),
       prompt,
@@ -122,7 +122,7 @@ TEST(MemoryEstimate, grows_with_the_answer) {
   const auto ops = ops::make_ops("reference", mx::float32);
   const auto cache = [&](int max_tokens) {
     return estimate_memory(
-               model.frontend, model.summary, *ops, Prompt{}, {.max_tokens = max_tokens}
+               model.frontend.shape, model.summary, *ops, Prompt{}, {.max_tokens = max_tokens}
     )
         .kv_cache;
   };

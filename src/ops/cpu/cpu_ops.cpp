@@ -1,7 +1,6 @@
 #include "ops/cpu/cpu_ops.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "ops/cpu/matrix.h"
 #include "ops/cpu/operation.h"
@@ -14,26 +13,37 @@ namespace {
 
 using MatrixPtr = std::shared_ptr<const CpuMatrix>;
 
+// Operations hold their matrices, for they may outlive the model in the stream's queue.
+
 MatrixPtr matrix_of(const PackedMatrixPtr& packed) {
   return std::dynamic_pointer_cast<const CpuMatrix>(packed);
 }
 
-/// Operations outlive the graph that made them, in the stream's queue, so they hold matrices; a
-/// matrix that came by reference lives as long as its model, which waits for its stream.
-const CpuMatrix& matrix_of(const PackedMatrix& packed) {
-  return dynamic_cast<const CpuMatrix&>(packed);
+MatrixPtr matrix_of(const PackedMatrix& packed) {
+  return dynamic_cast<const CpuMatrix&>(packed).shared_from_this();
 }
 
-const float* numbers(const mx::array& vector) {
-  return vector.data<float>();
-}
+/// A norm whose weight, and bias where it has one, are an operation's inputs from `input` on.
+struct InputNorm {
+  size_t input;
+  bool has_bias;
+  float eps;
 
-RowNorm row_norm(const Norm& norm) {
+  RowNorm in(const Memory& memory) const {
+    return {memory.in<float>(input), has_bias ? memory.in<float>(input + 1) : nullptr, eps};
+  }
+};
+
+InputNorm append_norm(std::vector<mx::array>& inputs, const Norm& norm) {
+  const size_t first = inputs.size();
   if (const auto* rms = std::get_if<RmsNorm>(&norm)) {
-    return {numbers(rms->weight), nullptr, rms->eps};
+    inputs.push_back(rms->weight);
+    return {first, false, rms->eps};
   }
   const auto& layer = std::get<LayerNorm>(norm);
-  return {numbers(layer.weight), numbers(layer.bias), layer.eps};
+  inputs.push_back(layer.weight);
+  inputs.push_back(layer.bias);
+  return {first, true, layer.eps};
 }
 
 Activation activation_of(Gelu gelu) {
@@ -50,8 +60,10 @@ Activation activation_of(Gelu gelu) {
 
 struct Embed {
   static constexpr const char* kName = "Embed";
-  const CpuMatrix* table;
+  MatrixPtr table;
   int rows;
+
+  uint64_t weight_bytes() const { return table->panel_bytes() / kLanes * rows; }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     const auto* ids = memory.in<int32_t>(0);
@@ -65,16 +77,19 @@ struct Embed {
 
 struct NormRows {
   static constexpr const char* kName = "Norm";
-  RowNorm norm;
+  InputNorm norm;
   int rows;
   int width;
+
+  static uint64_t weight_bytes() { return 0; }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     const auto* x = memory.in<float>(0);
     auto* out = memory.out<float>(0);
+    const RowNorm row_norm = norm.in(memory);
     workspace.context.pool.parallel_for(rows, [&](int row, int) {
       const size_t start = static_cast<size_t>(row) * width;
-      apply_norm(workspace.context.kernels, norm, x + start, width, out + start);
+      apply_norm(workspace.context.kernels, row_norm, x + start, width, out + start);
     });
   }
 };
@@ -82,16 +97,21 @@ struct NormRows {
 /// One product: inputs x and, for one that is added to something, the residual.
 struct Linear {
   static constexpr const char* kName = "Linear";
-  const CpuMatrix* w;
+  MatrixPtr w;
   Activation activation;
   int rows;
 
+  uint64_t weight_bytes() const { return w->bytes(); }
+
   void operator()(Workspace& workspace, const Memory& memory) const {
+    const CpuMatrix* const matrix = w.get();
     workspace.rows.prepare(
-        workspace.context, {.x = memory.in<float>(0), .rows = rows, .width = w->inputs()}, {&w, 1}
+        workspace.context,
+        {.x = memory.in<float>(0), .rows = rows, .width = w->inputs()},
+        {&matrix, 1}
     );
     const Product product{
-        .w = w,
+        .w = matrix,
         .activation = activation,
         .residual = memory.inputs.size() > 1 ? memory.in<float>(1) : nullptr,
         .out = memory.out<float>(0),
@@ -103,9 +123,17 @@ struct Linear {
 /// Several products of one normed input.
 struct NormLinears {
   static constexpr const char* kName = "NormLinears";
-  RowNorm norm;
+  InputNorm norm;
   std::vector<MatrixPtr> ws;
   int rows;
+
+  uint64_t weight_bytes() const {
+    uint64_t bytes = 0;
+    for (const MatrixPtr& w : ws) {
+      bytes += w->bytes();
+    }
+    return bytes;
+  }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     std::vector<const CpuMatrix*> matrices;
@@ -116,7 +144,7 @@ struct NormLinears {
     }
     workspace.rows.prepare(
         workspace.context,
-        {.x = memory.in<float>(0), .rows = rows, .width = ws[0]->inputs(), .norm = norm},
+        {.x = memory.in<float>(0), .rows = rows, .width = ws[0]->inputs(), .norm = norm.in(memory)},
         matrices
     );
     multiply_all(workspace.context, workspace.rows, products);
@@ -125,26 +153,28 @@ struct NormLinears {
 
 struct NormSwiglu {
   static constexpr const char* kName = "NormSwiglu";
-  RowNorm norm;
-  const CpuMatrix* gate;
-  const CpuMatrix* up;
+  InputNorm norm;
+  MatrixPtr gate;
+  MatrixPtr up;
   int rows;
 
+  uint64_t weight_bytes() const { return gate->bytes() + up->bytes(); }
+
   void operator()(Workspace& workspace, const Memory& memory) const {
-    const CpuMatrix* const matrices[] = {gate, up};
+    const CpuMatrix* const matrices[] = {gate.get(), up.get()};
     workspace.rows.prepare(
         workspace.context,
-        {.x = memory.in<float>(0), .rows = rows, .width = gate->inputs(), .norm = norm},
+        {.x = memory.in<float>(0), .rows = rows, .width = gate->inputs(), .norm = norm.in(memory)},
         matrices
     );
-    const Product product{.w = gate, .up = up, .out = memory.out<float>(0)};
+    const Product product{.w = gate.get(), .up = up.get(), .out = memory.out<float>(0)};
     multiply_all(workspace.context, workspace.rows, {&product, 1});
   }
 };
 
 struct ExpertsResidual {
   static constexpr const char* kName = "ExpertsResidual";
-  RowNorm norm;
+  InputNorm norm;
   MatrixPtr router;
   MatrixPtr gate_proj;
   MatrixPtr up_proj;
@@ -152,6 +182,12 @@ struct ExpertsResidual {
   int per_token;
   bool renormalized;
   int rows;
+
+  /// Of the router and of as many experts as the rows visit at most.
+  uint64_t weight_bytes() const {
+    const int visited = std::min(router->outputs(), per_token * rows);
+    return router->bytes() + visited * (gate_proj->bytes() + up_proj->bytes() + down_proj->bytes());
+  }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     run_experts(
@@ -164,7 +200,7 @@ struct ExpertsResidual {
             .down_proj = down_proj.get(),
             .per_token = per_token,
             .renormalized = renormalized,
-            .norm = norm,
+            .norm = norm.in(memory),
             .x = memory.in<float>(0),
             .rows = rows,
             .out = memory.out<float>(0),
@@ -181,15 +217,18 @@ struct SequencePlan {
   int capacity;
 };
 
-/// Inputs q, k, v, then of each sequence cos, sin, keys and values; in codes the data, scales and
-/// offsets of each. Outputs: rows, then each sequence's cache.
+/// Inputs q, k, v, the weights of head norms where there are some, then of each sequence cos, sin,
+/// keys and values; in codes the data, scales and offsets of each. Outputs: rows, then each
+/// sequence's cache.
 struct AttentionOperation {
   static constexpr const char* kName = "Attention";
   HeadShape shape;
-  HeadNorm q_norm;
-  HeadNorm k_norm;
+  std::optional<InputNorm> q_norm;
+  std::optional<InputNorm> k_norm;
   int group_size;
   std::vector<SequencePlan> sequences;
+
+  static uint64_t weight_bytes() { return 0; }
 
   size_t arrays_a_cache() const { return group_size == 0 ? 2 : 6; }
 
@@ -204,11 +243,15 @@ struct AttentionOperation {
     };
   }
 
+  static HeadNorm head_norm(const std::optional<InputNorm>& norm, const Memory& memory) {
+    return norm ? HeadNorm{norm->in(memory).weight, norm->eps} : HeadNorm{};
+  }
+
   void operator()(Workspace& workspace, const Memory& memory) const {
     std::vector<AttendSequence> attended;
     for (size_t i = 0; i < sequences.size(); ++i) {
       const auto& [first, count, cached, capacity] = sequences[i];
-      const size_t input = 3 + i * (2 + arrays_a_cache());
+      const size_t input = (q_norm ? 5 : 3) + i * (2 + arrays_a_cache());
       const size_t output = 1 + i * arrays_a_cache();
       attended.push_back({
           .first_row = first,
@@ -235,8 +278,8 @@ struct AttentionOperation {
             .q_stride = q_width,
             .k_stride = kv_width,
             .v_stride = kv_width,
-            .q_norm = q_norm,
-            .k_norm = k_norm,
+            .q_norm = head_norm(q_norm, memory),
+            .k_norm = head_norm(k_norm, memory),
             .sequences = attended,
             .out = memory.out<float>(0),
             .out_stride = q_width,
@@ -253,6 +296,8 @@ struct SegmentAttentionOperation {
   int heads;
   int head_dim;
   std::vector<int> cu_seqlens;
+
+  static uint64_t weight_bytes() { return 0; }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
     attend_segments(
@@ -323,9 +368,10 @@ class CpuOps : public Ops {
   }
 
   mx::array embed(const PackedMatrix& table, const mx::array& ids) const override {
-    const CpuMatrix& w = matrix_of(table);
+    MatrixPtr w = matrix_of(table);
     const int rows = static_cast<int>(ids.size());
-    return node(Embed{&w, rows}, {rows, w.inputs()}, {mx::astype(ids, mx::int32)});
+    mx::Shape shape = {rows, w->inputs()};
+    return node(Embed{std::move(w), rows}, std::move(shape), {mx::astype(ids, mx::int32)});
   }
 
   mx::array linear(const mx::array& x, const PackedMatrix& w) const override {
@@ -345,36 +391,43 @@ class CpuOps : public Ops {
   mx::array norm(const mx::array& x, const Norm& norm) const override {
     const int width = x.shape(-1);
     const int rows = static_cast<int>(x.size()) / width;
-    return node(NormRows{row_norm(norm), rows, width}, x.shape(), {x});
+    std::vector<mx::array> inputs = {x};
+    const InputNorm plan = append_norm(inputs, norm);
+    return node(NormRows{plan, rows, width}, x.shape(), std::move(inputs));
   }
 
   std::vector<mx::array> norm_linears(
       const mx::array& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
   ) const override {
-    NormLinears work{row_norm(norm), {}, x.shape(0)};
+    std::vector<mx::array> inputs = {x};
+    NormLinears work{append_norm(inputs, norm), {}, x.shape(0)};
     std::vector<mx::Shape> shapes;
     for (const PackedMatrixPtr& w : ws) {
       work.ws.push_back(matrix_of(w));
       shapes.push_back({x.shape(0), work.ws.back()->outputs()});
     }
     const std::vector<mx::Dtype> dtypes(ws.size(), mx::float32);
-    return nodes(std::move(work), shapes, dtypes, {x});
+    return nodes(std::move(work), shapes, dtypes, std::move(inputs));
   }
 
   mx::array norm_swiglu(
       const mx::array& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
   ) const override {
-    const CpuMatrix& w = matrix_of(gate);
-    const int rows = x.shape(0);
-    return node(NormSwiglu{row_norm(norm), &w, &matrix_of(up), rows}, {rows, w.outputs()}, {x});
+    std::vector<mx::array> inputs = {x};
+    const InputNorm plan = append_norm(inputs, norm);
+    NormSwiglu work{plan, matrix_of(gate), matrix_of(up), x.shape(0)};
+    mx::Shape shape = {x.shape(0), work.gate->outputs()};
+    return node(std::move(work), std::move(shape), std::move(inputs));
   }
 
   mx::array experts_residual(
       const mx::array& x, const RmsNorm& norm, const Experts& experts
   ) const override {
+    std::vector<mx::array> inputs = {x};
+    const InputNorm plan = append_norm(inputs, norm);
     return node(
         ExpertsResidual{
-            row_norm(norm),
+            plan,
             matrix_of(experts.router),
             matrix_of(experts.gate_proj),
             matrix_of(experts.up_proj),
@@ -384,7 +437,7 @@ class CpuOps : public Ops {
             x.shape(0)
         },
         x.shape(),
-        {x}
+        std::move(inputs)
     );
   }
 
@@ -394,12 +447,12 @@ class CpuOps : public Ops {
       const std::optional<HeadNorms>& norms,
       std::span<const AttentionRows> sequences
   ) const override {
+    std::vector<mx::array> inputs = {qkv.q, qkv.k, qkv.v};
     AttentionOperation work{shape, {}, {}, sequences[0].cache.format.group_size, {}};
     if (norms) {
-      work.q_norm = {numbers(norms->q_norm.weight), norms->q_norm.eps};
-      work.k_norm = {numbers(norms->k_norm.weight), norms->k_norm.eps};
+      work.q_norm = append_norm(inputs, norms->q_norm);
+      work.k_norm = append_norm(inputs, norms->k_norm);
     }
-    std::vector<mx::array> inputs = {qkv.q, qkv.k, qkv.v};
     std::vector<mx::Shape> shapes = {qkv.q.shape()};
     std::vector<mx::Dtype> dtypes = {mx::float32};
     std::vector<InPlace> in_place;
@@ -455,9 +508,9 @@ class CpuOps : public Ops {
   mx::array product(
       const PackedMatrix& packed, Activation activation, std::vector<mx::array> inputs
   ) const {
-    const CpuMatrix& w = matrix_of(packed);
-    const int rows = inputs[0].shape(0);
-    return node(Linear{&w, activation, rows}, {rows, w.outputs()}, std::move(inputs));
+    Linear work{matrix_of(packed), activation, inputs[0].shape(0)};
+    mx::Shape shape = {work.rows, work.w->outputs()};
+    return node(std::move(work), std::move(shape), std::move(inputs));
   }
 
   template <typename Work>

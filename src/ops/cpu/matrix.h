@@ -12,7 +12,7 @@
 namespace whimbrel::ops::cpu {
 
 /// A matrix in panels, or the stacked matrices of a layer's experts one behind the other.
-class CpuMatrix : public PackedMatrix {
+class CpuMatrix : public PackedMatrix, public std::enable_shared_from_this<CpuMatrix> {
  public:
   /// Packs what was loaded, from MLX's memory into `memory`. Throws Error(Fault::model) for bits
   /// and groups that no kernel knows.
@@ -23,6 +23,7 @@ class CpuMatrix : public PackedMatrix {
   int inputs() const { return inputs_; }
   int panels() const;  // of one expert's matrix
   size_t panel_bytes() const;
+  size_t bytes() const { return panels() * panel_bytes(); }  // of one expert's matrix
 
   /// Panel `index` of an expert's matrix; `expert` is 0 where the matrix isn't stacked.
   const std::byte* panel(int expert, int index) const;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ops/cpu/workspace.h"
+#include "ops/graph.h"
 
 namespace whimbrel::ops::cpu {
 
@@ -44,17 +45,20 @@ struct InPlace {
 mx::array row_major(const mx::array& array, mx::Stream stream);
 
 /// A node of MLX's graph that is one of our operations. `Work` is copied into the stream's queue
-/// and runs there as work(workspace, memory); it holds what it needs, no arrays of the graph.
+/// and runs there as work(workspace, memory); it holds what it needs, no arrays of the graph, and
+/// knows the bytes of its weights.
 template <typename Work>
-class Operation : public mx::Primitive {
+class Operation : public OwnPrimitive {
  public:
   Operation(std::shared_ptr<Workspace> workspace, Work work, std::vector<InPlace> in_place)
-      : Primitive(mx::default_stream(mx::Device::cpu)),
+      : OwnPrimitive(mx::default_stream(mx::Device::cpu)),
         workspace_(std::move(workspace)),
         work_(std::move(work)),
         in_place_(std::move(in_place)) {}
 
   const char* name() const override { return Work::kName; }
+
+  uint64_t weight_bytes() const override { return work_.weight_bytes(); }
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     Memory memory;

@@ -20,7 +20,7 @@ class Backlog {
   void remove(size_t bytes);
 
  private:
-  static constexpr size_t kMost = size_t{32} << 20;
+  static constexpr size_t kMost = size_t{4} << 20;
 
   std::mutex mutex_;
   std::condition_variable removed_;

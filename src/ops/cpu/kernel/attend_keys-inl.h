@@ -5,17 +5,22 @@ namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 // Below every score; not infinite, for the difference of two infinities is no number.
 constexpr float kNoScore = -1e38F;
 
+// Sums that fit into registers, and queries that are worth a kernel of their own.
 #if defined(__AVX512F__)
 constexpr int kSumsInRegisters = 16;
-#else
+constexpr int kMostQueries = 8;
+#elif defined(__AVX2__) || defined(__ARM_NEON)
 constexpr int kSumsInRegisters = 4;
+constexpr int kMostQueries = 4;
+#else
+constexpr int kSumsInRegisters = 2;
+constexpr int kMostQueries = 2;
 #endif
 
-/// `queries` heads at once, 1 to 8. Scores of a block lie key by key, `width` lanes a key: lane
-/// key * width + query, those of no query are 0.
+/// `queries` heads at once, 1 to kMostQueries. Scores of a block lie key by key, `width` lanes a
+/// key: lane key * width + query, those of no query are 0.
 template <KVType type, int queries>
 struct KeysKernel {
-  using Rows = KVRows<type>;
   static constexpr int kBlock = 32;
   static constexpr int kWidth = queries == 1 ? 1 : queries == 2 ? 2 : queries <= 4 ? 4 : 8;
   static constexpr int kKeysAVector = kLanes / kWidth;
@@ -29,24 +34,14 @@ struct KeysKernel {
     F32 s[kKeysAtOnce * queries];
     unroll<kKeysAtOnce * queries>([&](auto i)
                                       __attribute__((always_inline)) { s[i.value] = zero_f32(); });
-    const auto add_products = [&](int dim, const auto& read) __attribute__((always_inline)) {
+    for (int dim = 0; dim < a.head_dim; dim += kLanes) {
       unroll<kKeysAtOnce>([&](auto k) __attribute__((always_inline)) {
-        const F32 numbers = read(key + k.value < a.end ? key + k.value : a.end - 1);
+        const int row = key + k.value < a.end ? key + k.value : a.end - 1;
+        const F32 numbers = load_row<type>(a.keys, row, dim, a.head_dim);
         unroll<queries>([&](auto g) __attribute__((always_inline)) {
           F32& total = s[k.value * queries + g.value];
           total = fma(load(a.q + g.value * dims + dim), numbers, total);
         });
-      });
-    };
-    int dim = 0;
-    for (; dim + kLanes <= a.head_dim; dim += kLanes) {
-      add_products(dim, [&](int row) __attribute__((always_inline)) {
-        return Rows::load(a.keys, row, dim);
-      });
-    }
-    if (dim < a.head_dim) {
-      add_products(dim, [&](int row) __attribute__((always_inline)) {
-        return Rows::load_part(a.keys, row, dim, a.head_dim - dim);
       });
     }
     unroll<kKeysAtOnce * queries>([&](auto i) __attribute__((always_inline)) {
@@ -64,10 +59,9 @@ struct KeysKernel {
       F32 sums[kLanes];
       unroll<kLanes>([&](auto lane)
                          __attribute__((always_inline)) { sums[lane.value] = zero_f32(); });
-      unroll<kKeysAVector / kKeysAtOnce>([&](auto part) __attribute__((always_inline)) {
-        constexpr int first = part.value * kKeysAtOnce;
-        dots(a, key + i + first, sums + first * kWidth);
-      });
+      for (int k = 0; k < kKeysAVector; k += kKeysAtOnce) {
+        dots(a, key + i + k, sums + k * kWidth);
+      }
       store(scores + i * kWidth, sums_of(sums));
     }
     for (int lane = count * kWidth; lane % kLanes != 0; ++lane) {
@@ -114,9 +108,9 @@ struct KeysKernel {
   }
 
   /// out = factor * out + sum over `count` keys of p * value, for `vectors` vectors from `dim` on.
-  template <int vectors, typename Read>
+  template <int vectors>
   static WHIMBREL_INLINE void add_values(
-      const AttendKeys& a, int dim, int count, const float* p, const float* factor, const Read& read
+      const AttendKeys& a, int dim, int first, int count, const float* p, const float* factor
   ) {
     const int dims = padded_dims(a.head_dim);
     F32 s[queries * vectors];
@@ -128,7 +122,8 @@ struct KeysKernel {
     for (int key = 0; key < count; ++key) {
       F32 numbers[vectors];
       unroll<vectors>([&](auto v) __attribute__((always_inline)) {
-        numbers[v.value] = read(key, dim + v.value * kLanes);
+        numbers[v.value] =
+            load_row<type>(a.values, first + key, dim + v.value * kLanes, a.head_dim);
       });
       unroll<queries>([&](auto g) __attribute__((always_inline)) {
         const F32 weight = splat(p[key * kWidth + g.value]);
@@ -151,20 +146,12 @@ struct KeysKernel {
     constexpr int kMany = kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
     float factor[kLanes];
     store(factor, factors);
-    const auto whole = [&](int k, int dim) __attribute__((always_inline)) {
-      return Rows::load(a.values, key + k, dim);
-    };
     int dim = 0;
     for (; dim + kMany * kLanes <= a.head_dim; dim += kMany * kLanes) {
-      add_values<kMany>(a, dim, count, p, factor, whole);
+      add_values<kMany>(a, dim, key, count, p, factor);
     }
-    for (; dim + kLanes <= a.head_dim; dim += kLanes) {
-      add_values<1>(a, dim, count, p, factor, whole);
-    }
-    if (dim < a.head_dim) {
-      add_values<1>(a, dim, count, p, factor, [&](int k, int d) __attribute__((always_inline)) {
-        return Rows::load_part(a.values, key + k, d, a.head_dim - d);
-      });
+    for (; dim < a.head_dim; dim += kLanes) {
+      add_values<1>(a, dim, key, count, p, factor);
     }
   }
 
@@ -210,35 +197,23 @@ struct KeysKernel {
   }
 };
 
-template <KVType type>
+/// The kernel for a.queries.
+template <KVType type, int queries = kMostQueries>
 void attend_keys_of(const AttendKeys& a) {
-  switch (a.queries) {
-    case 1:
-      return KeysKernel<type, 1>::attend(a);
-    case 2:
-      return KeysKernel<type, 2>::attend(a);
-    case 3:
-      return KeysKernel<type, 3>::attend(a);
-    case 4:
-      return KeysKernel<type, 4>::attend(a);
-    case 5:
-      return KeysKernel<type, 5>::attend(a);
-    case 6:
-      return KeysKernel<type, 6>::attend(a);
-    case 7:
-      return KeysKernel<type, 7>::attend(a);
-    default:
-      return KeysKernel<type, 8>::attend(a);
+  if constexpr (queries > 1) {
+    if (a.queries < queries) {
+      return attend_keys_of<type, queries - 1>(a);
+    }
   }
+  KeysKernel<type, queries>::attend(a);
 }
 
 inline void attend_keys(const AttendKeys& a) {
-  constexpr int kMost = 8;
   const int dims = padded_dims(a.head_dim);
-  for (int first = 0; first < a.queries; first += kMost) {
+  for (int first = 0; first < a.queries; first += kMostQueries) {
     AttendKeys part = a;
     part.q = a.q + first * dims;
-    part.queries = a.queries - first < kMost ? a.queries - first : kMost;
+    part.queries = a.queries - first < kMostQueries ? a.queries - first : kMostQueries;
     part.out = a.out + first * dims;
     part.largest = a.largest + first;
     part.weight = a.weight + first;

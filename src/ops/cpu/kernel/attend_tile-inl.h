@@ -7,9 +7,12 @@ namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 #if defined(__AVX512F__)
 constexpr int kTileQueries = 6;
 constexpr int kTileVectors = 4;
-#else
+#elif defined(__AVX2__) || defined(__ARM_NEON)
 constexpr int kTileQueries = 2;
 constexpr int kTileVectors = 2;
+#else
+constexpr int kTileQueries = 2;
+constexpr int kTileVectors = 1;
 #endif
 
 /// A tile's scratch memory.
@@ -34,31 +37,21 @@ struct TileScratch {
   float* factor;  // by what a block's largest score changes earlier sums
 };
 
-/// Vectors of 16 numbers from `dim` on of a row, zeros behind head_dim and behind row `end`.
-template <KVType type>
-WHIMBREL_INLINE F32 load_row(const KVHead& head, int row, int end, int dim, int head_dim) {
-  if (row >= end) {
-    return zero_f32();
-  }
-  return head_dim - dim >= kLanes ? KVRows<type>::load(head, row, dim)
-                                  : KVRows<type>::load_part(head, row, dim, head_dim - dim);
-}
-
 /// A block of keys, 16 keys side by side for each number of a head; zeros behind `end`.
 template <KVType type>
 void pack_keys(const AttendTile& t, int first, int end, const TileScratch& to) {
   for (int panel = 0; panel < kKeyBlock / kLanes; ++panel) {
     for (int dim = 0; dim < to.dims; dim += kLanes) {
       F32 rows[kLanes];
-      unroll<kLanes>([&](auto r) __attribute__((always_inline)) {
-        const int row = first + panel * kLanes + r.value;
-        rows[r.value] = load_row<type>(t.keys, row, end, dim, t.head_dim);
-      });
+      for (int r = 0; r < kLanes; ++r) {
+        const int row = first + panel * kLanes + r;
+        rows[r] = row < end ? load_row<type>(t.keys, row, dim, t.head_dim) : zero_f32();
+      }
       transpose(rows);
       float* out = to.keys + (panel * to.dims + dim) * kLanes;
-      unroll<kLanes>([&](auto r) __attribute__((always_inline)) {
-        store(out + r.value * kLanes, rows[r.value]);
-      });
+      for (int r = 0; r < kLanes; ++r) {
+        store(out + r * kLanes, rows[r]);
+      }
     }
   }
 }
@@ -67,10 +60,10 @@ template <KVType type>
 void pack_values(const AttendTile& t, int first, int end, const TileScratch& to) {
   for (int key = 0; key < kKeyBlock; ++key) {
     for (int dim = 0; dim < to.dims; dim += kLanes) {
-      store(
-          to.values + key * to.dims + dim,
-          load_row<type>(t.values, first + key, end, dim, t.head_dim)
-      );
+      const bool exists = first + key < end;
+      const F32 numbers =
+          exists ? load_row<type>(t.values, first + key, dim, t.head_dim) : zero_f32();
+      store(to.values + key * to.dims + dim, numbers);
     }
   }
 }
@@ -153,21 +146,20 @@ inline void soften_query(const TileScratch& s, int query, int count) {
   constexpr int kVectors = kKeyBlock / kLanes;
   const F32 lane_numbers = load(kLaneNumbers);
   float* scores = s.scores + static_cast<size_t>(query) * kKeyBlock;
-  F32 x[kVectors];
   F32 top = splat(s.largest[query]);
-  unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-    const F32 seen = splat(static_cast<float>(count - v.value * kLanes));
-    const F32 score = load(scores + v.value * kLanes);
-    x[v.value] = where_less(lane_numbers, seen, score, splat(kNoScore));
-    top = maximum(top, x[v.value]);
-  });
+  for (int v = 0; v < kVectors; ++v) {
+    const F32 seen = splat(static_cast<float>(count - v * kLanes));
+    const F32 score = where_less(lane_numbers, seen, load(scores + v * kLanes), splat(kNoScore));
+    store(scores + v * kLanes, score);
+    top = maximum(top, score);
+  }
   const F32 highest = splat(largest(top));
   F32 weight = zero_f32();
-  unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-    const F32 p = exp(sub(x[v.value], highest));
-    store(scores + v.value * kLanes, p);
+  for (int v = 0; v < kVectors; ++v) {
+    const F32 p = exp(sub(load(scores + v * kLanes), highest));
+    store(scores + v * kLanes, p);
     weight = add(weight, p);
-  });
+  }
   float factor[kLanes];
   store(factor, exp(sub(splat(s.largest[query]), highest)));
   s.factor[query] = factor[0];

@@ -72,6 +72,14 @@ struct KVRows<KVType::codes> {
   }
 };
 
+/// 16 numbers from `dim` on of a row, zeros behind head_dim.
+template <KVType type>
+WHIMBREL_INLINE F32 load_row(const KVHead& head, int row, int dim, int head_dim) {
+  const int count = head_dim - dim;
+  return count >= kLanes ? KVRows<type>::load(head, row, dim)
+                         : KVRows<type>::load_part(head, row, dim, count);
+}
+
 /// 1 / sqrt(mean of x^2 + eps).
 WHIMBREL_INLINE float rms_factor(const float* x, int width, float eps) {
   F32 squares = zero_f32();

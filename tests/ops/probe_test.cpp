@@ -1,0 +1,69 @@
+// The probes of the machine: what they give must be possible, and complete.
+
+#include "ops/cpu/probe.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "ops/cpu/probe_kernels.h"
+#include "ops/device.h"
+
+namespace whimbrel::ops {
+namespace {
+
+TEST(BandwidthProbe, measures_and_then_repeats_what_was_best) {
+  BandwidthProbe probe(size_t{8} << 20);
+  const ReadBandwidth first = probe.measure();
+  EXPECT_GT(first.gb_s, 0.1);
+  EXPECT_GE(first.threads, 1);
+  EXPECT_LE(first.threads, usable_processors());
+  const ReadBandwidth second = probe.measure();
+  EXPECT_EQ(second.pattern, first.pattern);
+  EXPECT_EQ(second.threads, first.threads);
+}
+
+TEST(ArithmeticPeaks, name_each_kind_once_and_are_positive) {
+  std::set<std::string_view> kinds;
+  const std::vector<ArithmeticPeak> peaks = measure_arithmetic();
+  for (const ArithmeticPeak& peak : peaks) {
+    EXPECT_TRUE(kinds.insert(peak.kind).second) << peak.kind;
+    EXPECT_GT(peak.one_thread, 0) << peak.kind;
+    EXPECT_GT(peak.all_threads, 0) << peak.kind;
+  }
+  EXPECT_TRUE(kinds.contains("plain"));
+  EXPECT_EQ(kinds.contains("avx512_vnni"), detected_isa() == "avx512");
+  EXPECT_TRUE(fastest_floating(peaks).floating);
+}
+
+TEST(ArithmeticPeaks, the_fastest_is_the_fastest_floating_one) {
+  const std::vector<ArithmeticPeak> peaks = {
+      {"slow", true, 1, 2}, {"integers", false, 8, 16}, {"fast", true, 2, 4}
+  };
+  EXPECT_EQ(fastest_floating(peaks).kind, "fast");
+}
+
+TEST(ReadKernels, read_every_byte) {
+  alignas(64) static unsigned char data[3 * 4096 + 8192] = {};  // prefetches may run on behind
+  for (const size_t at : {size_t{0}, size_t{63}, size_t{4096}, size_t{3 * 4096 - 1}}) {
+    data[at] = 1;
+    EXPECT_NE(read_plain(data, 3 * 4096), 0U);
+#if defined(__x86_64__)
+    if (detected_isa() != "scalar") {
+      EXPECT_NE(read_avx2(data, 3 * 4096), 0U);
+      EXPECT_NE(read_avx2_prefetch(data, 3 * 4096), 0U);
+    }
+    if (detected_isa() == "avx512") {
+      EXPECT_NE(read_avx512(data, 3 * 4096), 0U);
+      EXPECT_NE(read_avx512_prefetch(data, 3 * 4096), 0U);
+      EXPECT_NE(read_avx512_streams(data, 3 * 4096), 0U);
+    }
+#endif
+    data[at] = 0;
+    EXPECT_EQ(read_plain(data, 3 * 4096), 0U);
+  }
+}
+
+}  // namespace
+}  // namespace whimbrel::ops
