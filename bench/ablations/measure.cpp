@@ -42,8 +42,9 @@ std::vector<mx::array> roots(const mx::array& logits, const Arm& arm) {
 
 /// Whether a node is a write into a cache.
 bool writes_cache(const mx::array& node) {
-  return std::string_view(node.primitive().name()) == "SliceUpdate" ||
-         (ops::is_own(node.primitive()) && node.ndim() == 4);
+  const std::string_view name = node.primitive().name();
+  const bool is_own = ops::as_own(node.primitive()) != nullptr;
+  return name == "SliceUpdate" || name == "AppendRows" || (is_own && node.ndim() == 4);
 }
 
 /// Views take no buffer, but a copy has to be made where repeated heads are put side by side.
