@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   try {
     return whimbrel::ablations::run_program(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "ablations: {}\n", error.what());
+    fmt::print(stderr, "whimbrel-ablations: {}\n", error.what());
     return 1;
   }
 }
