@@ -5,6 +5,7 @@
 #include <mlx/mlx.h>
 #include <mlx/primitives.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -66,6 +67,7 @@ class Operation : public OwnPrimitive {
     for (const mx::array& input : inputs) {
       memory.inputs.push_back(row_major(input, stream()).template data<void>());
     }
+    release_inputs(inputs, outputs);
     const std::vector<InPlace> copies = place_outputs(inputs, outputs);
     for (mx::array& output : outputs) {
       memory.outputs.push_back(output.data<void>());
@@ -93,6 +95,22 @@ class Operation : public OwnPrimitive {
   }
 
  private:
+  /// Each output of a node holds the node's inputs, so that none could be written in place. Now
+  /// that the node runs, those of the output that MLX runs it by are enough.
+  static void release_inputs(
+      const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs
+  ) {
+    const auto is_run = [&inputs](mx::array& output) { return &output.inputs() == &inputs; };
+    if (std::ranges::none_of(outputs, is_run)) {
+      return;
+    }
+    for (mx::array& output : outputs) {
+      if (!is_run(output)) {
+        output.inputs().clear();
+      }
+    }
+  }
+
   /// Gives outputs their memory; returns those that are copies of inputs.
   std::vector<InPlace> place_outputs(
       const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs
