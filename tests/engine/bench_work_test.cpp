@@ -65,10 +65,12 @@ TEST(ModelWork, counts_chosen_experts_only) {
   const double expert = 3.0 * 2048 * 768 * 4.5 / 8;
   EXPECT_DOUBLE_EQ(static_cast<double>(work.expert_bytes), 12 * 128 * expert);
   EXPECT_DOUBLE_EQ(
-      step_bytes(work, 1, 0) - step_bytes(work, 0, 0) - work.row_bytes, 12 * 8 * expert
+      step_bytes(work, 1, 0) - step_bytes(work, 0, 0) - static_cast<double>(work.row_bytes),
+      12 * 8 * expert
   );
   // Two rows choose 16 of 128 less those that both chose.
-  const double two = step_bytes(work, 2, 0) - step_bytes(work, 0, 0) - 2.0 * work.row_bytes;
+  const double two =
+      step_bytes(work, 2, 0) - step_bytes(work, 0, 0) - 2.0 * static_cast<double>(work.row_bytes);
   EXPECT_DOUBLE_EQ(two, 12 * 128 * expert * (1 - std::pow(120.0 / 128, 2)));
 }
 
