@@ -8,49 +8,57 @@ namespace {
 
 constexpr size_t kCacheBytes = size_t{1} << 20;  // half of a core's second-level cache
 constexpr int kMostRows = 256;
-constexpr size_t kTaskBytes = size_t{64} << 10;  // of weights, where few rows wait for them
+constexpr int kFewRows = 2 * kTileRows;
+constexpr size_t kLeastBytes = size_t{64} << 10;  // of weights that a thread takes at a time
 
-/// Products cut into tasks: all panels for the first rows, then for the next.
+/// Products cut into tasks: pieces of all products for the first rows, then for the next.
 class Tasks {
  public:
   Tasks(Context& context, const PreparedRows& x, std::span<const Product> products)
       : context_(context), x_(x), products_(products), rows_(rows_at_a_time(x)) {
-    for (const Product& product : products) {
-      tasks_a_block_ += tasks_of(product);
+    context_.pieces.clear();
+    for (size_t i = 0; i < products.size(); ++i) {
+      cut(static_cast<int>(i));
     }
   }
 
-  int count() const { return tasks_a_block_ * ((x_.rows() + rows_ - 1) / rows_); }
+  int count() const {
+    return static_cast<int>(context_.pieces.size()) * ((x_.rows() + rows_ - 1) / rows_);
+  }
 
   void run(int task, int thread) const {
-    const int row = task / tasks_a_block_ * rows_;
-    int left = task % tasks_a_block_;
-    for (const Product& product : products_) {
-      if (left < tasks_of(product)) {
-        run_panels(product, row, left * panels_of(product), thread);
-        return;
-      }
-      left -= tasks_of(product);
-    }
+    const auto pieces = static_cast<int>(context_.pieces.size());
+    const Context::Piece& piece = context_.pieces[static_cast<size_t>(task % pieces)];
+    run_panels(products_[static_cast<size_t>(piece.product)], task / pieces * rows_, piece, thread);
   }
 
  private:
-  int panels_of(const Product& product) const {
-    return panels_a_task(context_.kernels, x_.rows(), product.w->panel_bytes());
+  /// With few rows the time is that of reading weights, which is best done in long stretches: each
+  /// thread gets a third of its share, then a third of what is left, and so on, so that threads end
+  /// together though one may have been held up.
+  void cut(int product) {
+    const CpuMatrix& w = *products_[static_cast<size_t>(product)].w;
+    const int step = context_.kernels.product_panels;
+    const int least = panels_a_task(context_.kernels, x_.rows(), w.panel_bytes());
+    const bool few = x_.rows() <= kFewRows;
+    for (int first = 0; first < w.panels();) {
+      const int share = few ? (w.panels() - first) / (3 * context_.pool.threads()) : 0;
+      const int size = std::max(least, share / step * step);
+      for (int i = 0; i < context_.pool.threads() && first < w.panels(); ++i) {
+        const int end = std::min(w.panels(), first + size);
+        context_.pieces.push_back({product, first, end});
+        first = end;
+      }
+    }
   }
 
-  int tasks_of(const Product& product) const {
-    return (product.w->panels() + panels_of(product) - 1) / panels_of(product);
-  }
-
-  void run_panels(const Product& product, int row, int first, int thread) const {
-    const int end = std::min(product.w->panels(), first + panels_of(product));
+  void run_panels(const Product& product, int row, const Context::Piece& piece, int thread) const {
     const int rows = std::min(rows_, x_.rows() - row);
     const int step = context_.kernels.product_panels;
     const size_t size = static_cast<size_t>(x_.padded(rows)) * step * kLanes;
     float* tiles = context_.tiles[static_cast<size_t>(thread)].of<float>(2 * size);
-    for (int panel = first; panel < end; panel += step) {
-      const int panels = std::min(step, end - panel);
+    for (int panel = piece.first; panel < piece.end; panel += step) {
+      const int panels = std::min(step, piece.end - panel);
       const auto multiply = [&](const CpuMatrix* matrix, float* out) {
         x_.multiply(context_.kernels, {matrix, 0, panel, panels, row, rows}, out);
       };
@@ -106,7 +114,6 @@ class Tasks {
   const PreparedRows& x_;
   std::span<const Product> products_;
   int rows_;
-  int tasks_a_block_ = 0;
 };
 
 }  // namespace
@@ -117,11 +124,11 @@ int rows_at_a_time(const PreparedRows& x) {
 }
 
 int panels_a_task(const Kernels& kernels, int rows, size_t panel_bytes) {
-  if (rows > 2 * kTileRows) {
-    return kernels.product_panels;
-  }
   const int step = kernels.product_panels;
-  return std::max(1, static_cast<int>(kTaskBytes / panel_bytes) / step) * step;
+  if (rows > kFewRows) {
+    return step;
+  }
+  return std::max(1, static_cast<int>(kLeastBytes / panel_bytes) / step) * step;
 }
 
 void multiply_all(Context& context, const PreparedRows& x, std::span<const Product> products) {
