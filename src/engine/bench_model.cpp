@@ -99,7 +99,8 @@ uint64_t bench_memory(
     const std::optional<Prompt>& picture,
     const ops::Ops& ops
 ) {
-  const ops::KVFormat format = ops::kv_format(options.kv_bits, ops.kv_dtype(), model.shape.heads.head_dim);
+  const ops::KVFormat format =
+      ops::kv_format(options.kv_bits, ops.kv_dtype(), model.shape.heads.head_dim);
   uint64_t caches = 0;
   Prompt longest = picture.value_or(Prompt{});
   for (const BenchCell& cell : cells) {

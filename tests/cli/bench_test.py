@@ -14,7 +14,7 @@ from support import BINARY, BUNDLED, CliTest, environment, parse_json, run
 # Small enough for seconds; probes that say nothing about a machine, and all else as ever.
 QUICK = ("-p", "8", "-n", "4", "-d", "16,40", "-r", "2", "--warmup", "2", "--probe-mib", "16")
 ROW_KEYS = (
-    "build threads model weights note parameters weight_bytes kv_bits prefill_chunk warmup_steps "
+    "build ops isa threads model weights note parameters weight_bytes kv_bits prefill_chunk warmup_steps "
     "read_gb_s peak_kind test depth rows behind_image ms ms_min ms_max ms_mean ms_stddev samples "
     "repetitions tok_s tok_s_mean tok_s_stddev bytes_per_token bandwidth_fraction peak_fraction "
     "delta_ms delta_floor_ms peak_memory_bytes"
