@@ -1,7 +1,6 @@
 // The probes of the machine: what they give must be possible, and complete.
 
 #include "ops/cpu/probe.h"
-#include "ops/cpu/isa.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "base/cores.h"
+#include "ops/cpu/isa.h"
 #include "ops/cpu/probe_kernels.h"
 
 namespace whimbrel::ops {
