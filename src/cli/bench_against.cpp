@@ -133,7 +133,7 @@ class Rounds {
   Rounds(const AgainstOptions& options, const fs::path& a) : a_(a), b_(options.binary) {
     arguments_ = {"bench", "--control", "-o", "json"};
     arguments_.insert(arguments_.end(), options.arguments.begin(), options.arguments.end());
-    total_ = 4 * (options.rounds + 1);
+    total_ = 2 + 4 * (options.rounds + 1);
   }
 
   void run_a(Runs& runs) { run(a_, runs); }
@@ -228,6 +228,9 @@ Json bench_against(const AgainstOptions& options) {
   const Json other = build_of(options.binary);
   require_two_builds(build, other, options.self);
   Rounds rounds(options, self);
+  Runs thrown_away;
+  rounds.run_b(thrown_away);
+  rounds.run_a(thrown_away);
   Runs same;
   for (int i = 0; i < 4; ++i) {
     rounds.run_a(same);

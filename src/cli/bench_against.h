@@ -16,7 +16,8 @@ struct AgainstOptions {
   std::vector<std::string> arguments;  // of `bench`, for both, without -o and --control
 };
 
-/// Runs A A A A, which shows what differs by chance alone, then the rounds; A is this program.
+/// Runs each once, which is thrown away (files come into memory), then A A A A, which shows what
+/// differs by chance alone, then the rounds; A is this program.
 /// Throws Error(Fault::usage) where both are one build, where the other is no whimbrel that can
 /// bench, or where a run fails, with its sentence.
 Json bench_against(const AgainstOptions& options);

@@ -132,7 +132,7 @@ Json run_cells(BenchFlags flags) {
     require_bench_memory(bench_memory(model, options, cells, picture, *ops));
   }
   const ops::KVFormat kv =
-      ops::kv_format(options.kv_bits, ops->dtype(), model.shape.heads.head_dim);
+      ops::kv_format(options.kv_bits, ops->kv_dtype(), model.shape.heads.head_dim);
   const Engine engine = load_engine(model, std::move(ops));
   const BenchMeasurement measured = measure(engine, options, cells, picture, flags.probe_mib);
   const int merge = model.media ? model.media->layout.merge_size : 1;

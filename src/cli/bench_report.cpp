@@ -84,6 +84,8 @@ Json run_json(
 ) {
   return {
       {"build", build_json(ops)},
+      {"ops", ops},
+      {"isa", ops::cpu::isa_name(ops::chosen_isa())},
       {"threads", ops::threads()},
       {"model", model.name},
       {"weights", model.weights},
@@ -137,9 +139,7 @@ std::string md_row(const Json& row) {
       row["model"].get<std::string>() + " " + row["weights"].get<std::string>(),
       size_text(row["weight_bytes"].get<uint64_t>()),
       fmt::format("{:.2f} B", row["parameters"].get<double>() / 1e9),
-      fmt::format(
-          "{}, {}", row["build"]["ops"].get<std::string>(), row["build"]["isa"].get<std::string>()
-      ),
+      fmt::format("{}, {}", row["ops"].get<std::string>(), row["isa"].get<std::string>()),
       row["threads"].dump(),
       test_text(row),
       rate_text(row),
@@ -268,7 +268,7 @@ std::string benchstat_text(const Json& bench) {
       bench["build"]["build_id"].get<std::string>(),
       bench["build"]["commit"].get<std::string>(),
       bench["build"]["ops"].get<std::string>(),
-      bench["build"]["isa"].get<std::string>(),
+      bench["machine"]["isa"].get<std::string>(),
       bench["machine"]["cpu"].get<std::string>(),
       bench["machine"]["threads"].dump()
   );

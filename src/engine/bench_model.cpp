@@ -50,8 +50,7 @@ BenchModel open_bench_model(const std::filesystem::path& folder) {
       .config = std::move(config),
       .shape = shape,
       .media = media,
-      .image_processor =
-          media ? std::optional(read_image_processor(folder, media->image_bounds)) : std::nullopt,
+      .random = false,
       .checkpoint = std::move(checkpoint),
   };
 }
@@ -76,7 +75,7 @@ BenchModel make_bench_model(std::string_view dims) {
       .config = random.config,
       .shape = find_family(random.config.model_type).shape(random.config),
       .media = media,
-      .image_processor = media ? std::optional(default_processor(*media)) : std::nullopt,
+      .random = true,
       .checkpoint = std::move(checkpoint),
   };
 }
@@ -87,8 +86,11 @@ Prompt bench_picture(const BenchModel& model, Size size) {
         Fault::usage, "--image", "got a picture for a model without vision tower, expected none"
     );
   }
+  const ImageProcessor processor =
+      model.random ? default_processor(*model.media)
+                   : read_image_processor(model.config.folder, model.media->image_bounds);
   return random_picture_prompt(
-      random_picture(size, *model.image_processor), *model.media, model.shape.vocab_size
+      random_picture(size, processor), *model.media, model.shape.vocab_size
   );
 }
 
@@ -99,7 +101,8 @@ uint64_t bench_memory(
     const std::optional<Prompt>& picture,
     const ops::Ops& ops
 ) {
-  const ops::KVFormat format = ops::kv_format(options.kv_bits, ops.kv_dtype(), model.shape.heads.head_dim);
+  const ops::KVFormat format =
+      ops::kv_format(options.kv_bits, ops.kv_dtype(), model.shape.heads.head_dim);
   uint64_t caches = 0;
   Prompt longest = picture.value_or(Prompt{});
   for (const BenchCell& cell : cells) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/bench_plan.h"
-#include "media/image_processor.h"
 #include "models/family.h"
 #include "models/prompt.h"
 #include "ops/ops.h"
@@ -23,8 +22,8 @@ struct BenchModel {
   std::string note;     // what differs from the published model; empty where nothing does
   ModelConfig config;
   ModelShape shape;
-  std::optional<MediaRules> media;                // nothing without a tower
-  std::optional<ImageProcessor> image_processor;  // exactly where there are media rules
+  std::optional<MediaRules> media;  // nothing without a tower
+  bool random = false;              // made of dims: there is no folder
   Checkpoint checkpoint;
 };
 
@@ -35,7 +34,8 @@ BenchModel open_bench_model(const std::filesystem::path& folder);
 BenchModel make_bench_model(std::string_view dims);
 
 /// A prompt with a picture of noise. Throws Error(Fault::usage) for a model without tower,
-/// Error(Fault::input) for a size that can't be.
+/// Error(Fault::input) for a size that can't be, Error(Fault::model) where a folder holds no
+/// processor's config.
 Prompt bench_picture(const BenchModel& model, Size size);
 
 /// Bytes that a bench needs at most; the probe's buffer is not among them.

@@ -12,9 +12,11 @@ import unittest
 from support import BINARY, BUNDLED, CliTest, environment, parse_json, run
 
 # Small enough for seconds; probes that say nothing about a machine, and all else as ever.
-QUICK = ("-p", "8", "-n", "4", "-d", "16,40", "-r", "2", "--warmup", "2", "--probe-mib", "16")
+SHORT = ("-r", "2", "--warmup", "2", "--probe-mib", "16")
+QUICK = ("-p", "8", "-n", "4", "-d", "16,40", *SHORT)
+DECODE = ("-p", "0", "-n", "4", "-d", "16", *SHORT)
 ROW_KEYS = (
-    "build threads model weights note parameters weight_bytes kv_bits prefill_chunk warmup_steps "
+    "build ops isa threads model weights note parameters weight_bytes kv_bits prefill_chunk warmup_steps "
     "read_gb_s peak_kind test depth rows behind_image ms ms_min ms_max ms_mean ms_stddev samples "
     "repetitions tok_s tok_s_mean tok_s_stddev bytes_per_token bandwidth_fraction peak_fraction "
     "delta_ms delta_floor_ms peak_memory_bytes"
@@ -83,19 +85,19 @@ class Bench(BenchCase):
         self.assertAlmostEqual(far["delta_floor_ms"], grown / far["read_gb_s"] / 1e6)
 
     def test_rows_of_a_batch_share_the_weights(self):
-        one, four = self.report(*QUICK, "-p", "0", "-d", "16", "--rows", "1,4")["rows"]
+        one, four = self.report(*DECODE, "--rows", "1,4")["rows"]
         self.assertEqual((one["rows"], four["rows"]), (1, 4))
         self.assertLess(four["bytes_per_token"], one["bytes_per_token"] / 2)
         self.assertAlmostEqual(four["tok_s"] * four["ms"] / 1000, 4)
         self.assertEqual(len(four["samples"]), 2 * 4)
 
     def test_default_depths(self):
-        report = self.report("-p", "0", "-n", "1", "-r", "1", "--warmup", "1", "--probe-mib", "16")
+        report = self.report("-p", "0", "-n", "1", *SHORT)
         depths = [row["depth"] for row in report["rows"]]
         self.assertEqual(depths, [64, 128, 512, 2048, 8192])
 
     def test_picture(self):
-        report = self.report(*QUICK, "-p", "0", "-d", "16", "--image", "96x64")
+        report = self.report(*DECODE, "--image", "96x64")
         by_test = {(row["test"], row["behind_image"]): row for row in report["rows"][1:]}
         self.assertEqual(
             list(by_test),
@@ -108,7 +110,7 @@ class Bench(BenchCase):
         self.assertLess(by_test["tower96x64", False]["ms"], by_test["ttft96x64", False]["ms"])
 
     def test_control_is_a_decode_with_doubled_work(self):
-        once, twice = self.report(*QUICK, "-p", "0", "-d", "16", "--control")["rows"]
+        once, twice = self.report(*DECODE, "--control")["rows"]
         self.assertEqual((once["test"], twice["test"]), ("tg4", "tg4x2"))
         self.assertEqual(twice["bytes_per_token"], 2 * once["bytes_per_token"])
 

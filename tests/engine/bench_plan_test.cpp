@@ -2,9 +2,11 @@
 
 #include "engine/bench_plan.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "engine/bench_compare.h"

@@ -1,7 +1,6 @@
 // The probes of the machine: what they give must be possible, and complete.
 
 #include "ops/cpu/probe.h"
-#include "ops/cpu/isa.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +8,9 @@
 #include <set>
 #include <string>
 
+#include "base/cores.h"
+#include "ops/cpu/isa.h"
 #include "ops/cpu/probe_kernels.h"
-#include "ops/device.h"
 
 namespace whimbrel::ops {
 namespace {
@@ -24,7 +24,7 @@ TEST(BandwidthProbe, measures_and_then_repeats_what_was_best) {
   const ReadBandwidth first = probe.measure();
   EXPECT_GT(first.gb_s, 0.1);
   EXPECT_GE(first.threads, 1);
-  EXPECT_LE(first.threads, usable_processors());
+  EXPECT_LE(first.threads, usable_cores());
   const ReadBandwidth second = probe.measure();
   EXPECT_EQ(second.pattern, first.pattern);
   EXPECT_EQ(second.threads, first.threads);
@@ -40,6 +40,7 @@ TEST(ArithmeticPeaks, name_each_kind_once_and_are_positive) {
   }
   EXPECT_TRUE(kinds.contains("plain"));
   EXPECT_EQ(kinds.contains("avx512_vnni"), is_here(cpu::Isa::avx512));
+  EXPECT_EQ(kinds.contains("amx_bf16"), is_here(cpu::Isa::amx));
   EXPECT_TRUE(fastest_floating(peaks).floating);
 }
 

@@ -10,12 +10,10 @@
 #include <functional>
 #include <thread>
 
+#include "base/cores.h"
 #include "base/error.h"
+#include "ops/cpu/isa.h"
 #include "ops/cpu/probe_kernels.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace whimbrel::ops {
 
@@ -32,46 +30,18 @@ struct MacKind {
   MacKernel run;
 };
 
-#if defined(__x86_64__)
-
-/// Bits of CPUID leaf 7 that not every compiler's __builtin_cpu_supports knows.
-struct CpuFeatures {
-  bool avx_vnni = false;
-  bool amx_bf16 = false;
-  bool amx_int8 = false;
-};
-
-CpuFeatures read_features() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  CpuFeatures features;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
-    const bool tiles = (d >> 24 & 1) != 0;
-    features.amx_bf16 = tiles && (d >> 22 & 1) != 0;
-    features.amx_int8 = tiles && (d >> 25 & 1) != 0;
-  }
-  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) {
-    features.avx_vnni = (a >> 4 & 1) != 0;
-  }
-  return features;
+[[maybe_unused]] bool offers(cpu::Isa isa) {
+  return std::ranges::count(cpu::available_isas(), isa) != 0;
 }
-
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-#endif
 
 std::vector<ReadPattern> read_patterns() {
   std::vector<ReadPattern> patterns = {{"plain", read_plain}};
 #if defined(__x86_64__)
-  if (has_avx2()) {
+  if (offers(cpu::Isa::avx2)) {
     patterns.push_back({"avx2", read_avx2});
     patterns.push_back({"avx2_prefetch", read_avx2_prefetch});
   }
-  if (__builtin_cpu_supports("avx512f")) {
+  if (offers(cpu::Isa::avx512)) {
     patterns.push_back({"avx512", read_avx512});
     patterns.push_back({"avx512_prefetch", read_avx512_prefetch});
     patterns.push_back({"avx512_streams", read_avx512_streams});
@@ -83,21 +53,19 @@ std::vector<ReadPattern> read_patterns() {
 std::vector<MacKind> mac_kinds() {
   std::vector<MacKind> kinds = {{"plain", true, mac_plain}};
 #if defined(__x86_64__)
-  const CpuFeatures features = read_features();
-  const auto add_if = [&kinds](bool there, MacKind kind) {
-    if (there) {
+  const auto add_if = [&kinds](cpu::Isa isa, MacKind kind) {
+    if (offers(isa)) {
       kinds.push_back(kind);
     }
   };
-  add_if(has_avx2(), {"avx2_fma", true, mac_avx2_fma});
-  add_if(has_avx2(), {"avx2_maddubs", false, mac_avx2_maddubs});
-  add_if(has_avx2() && features.avx_vnni, {"avx_vnni", false, mac_avxvnni});
-  add_if(__builtin_cpu_supports("avx512f"), {"avx512_fma", true, mac_avx512_fma});
-  add_if(__builtin_cpu_supports("avx512vnni"), {"avx512_vnni", false, mac_avx512_vnni});
-  add_if(__builtin_cpu_supports("avx512bf16"), {"avx512_bf16", true, mac_avx512_bf16});
-  const bool tiles = (features.amx_bf16 || features.amx_int8) && permit_amx();
-  add_if(tiles && features.amx_bf16, {"amx_bf16", true, mac_amx_bf16});
-  add_if(tiles && features.amx_int8, {"amx_int8", false, mac_amx_int8});
+  add_if(cpu::Isa::avx2, {"avx2_fma", true, mac_avx2_fma});
+  add_if(cpu::Isa::avx2, {"avx2_maddubs", false, mac_avx2_maddubs});
+  add_if(cpu::Isa::avxvnni, {"avx_vnni", false, mac_avxvnni});
+  add_if(cpu::Isa::avx512, {"avx512_fma", true, mac_avx512_fma});
+  add_if(cpu::Isa::avx512, {"avx512_vnni", false, mac_avx512_vnni});
+  add_if(cpu::Isa::avx512bf16, {"avx512_bf16", true, mac_avx512_bf16});
+  add_if(cpu::Isa::amx, {"amx_bf16", true, mac_amx_bf16});
+  add_if(cpu::Isa::amx, {"amx_int8", false, mac_amx_int8});
 #endif
   return kinds;
 }
@@ -177,7 +145,7 @@ double best_pass(const Buffer& buffer, size_t bytes, const ReadPattern& pattern,
 
 /// 1, 2, 4 and so on, and all.
 std::vector<int> thread_counts() {
-  const int all = usable_processors();
+  const int all = usable_cores();
   std::vector<int> counts;
   for (int count = 1; count < all; count *= 2) {
     counts.push_back(count);
@@ -231,7 +199,7 @@ std::vector<ArithmeticPeak> measure_arithmetic() {
         .kind = kind.name,
         .floating = kind.floating,
         .one_thread = mac_rate(kind, 1) / 1e9,
-        .all_threads = mac_rate(kind, usable_processors()) / 1e9,
+        .all_threads = mac_rate(kind, usable_cores()) / 1e9,
     });
   }
   return peaks;
@@ -242,10 +210,6 @@ const ArithmeticPeak& fastest_floating(const std::vector<ArithmeticPeak>& peaks)
     return peak.floating ? peak.all_threads : -1.0;
   };
   return *std::ranges::max_element(peaks, {}, rank);
-}
-
-int usable_processors() {
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 }  // namespace whimbrel::ops

@@ -21,8 +21,8 @@ class BandwidthProbe {
   explicit BandwidthProbe(size_t bytes = size_t{1} << 30) : bytes_(bytes) {}
 
   /// The best pass over the buffer. The first measurement tries each access pattern of this machine
-  /// on one to all threads; later ones do again what was best. Throws Error(Fault::memory) where
-  /// there is no room.
+  /// on one thread to one for each core; later ones do again what was best. Throws
+  /// Error(Fault::memory) where there is no room.
   ReadBandwidth measure();
 
   size_t bytes() const { return bytes_; }
@@ -37,7 +37,7 @@ struct ArithmeticPeak {
   std::string_view kind;  // such as `avx512_vnni`
   bool floating = false;  // on float or bfloat16 numbers, else on 8-bit integers
   double one_thread = 0;
-  double all_threads = 0;
+  double all_threads = 0;  // one for each core
 };
 
 /// The peak of each kind of dot product that this machine has, in the order of probe.cpp.
@@ -45,8 +45,5 @@ std::vector<ArithmeticPeak> measure_arithmetic();
 
 /// The fastest kind on floating-point numbers, which computes what models are defined by.
 const ArithmeticPeak& fastest_floating(const std::vector<ArithmeticPeak>& peaks);
-
-/// Processors that this process may run on.
-int usable_processors();
 
 }  // namespace whimbrel::ops

@@ -5,10 +5,6 @@
 #if defined(__x86_64__)
 
 #include <immintrin.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 namespace whimbrel::ops {
 
@@ -43,16 +39,6 @@ void load_zero_tiles() {
 }
 
 }  // namespace
-
-bool permit_amx() {
-#if defined(__linux__)
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
 
 uint64_t mac_amx_bf16(uint64_t rounds) {
   load_zero_tiles();

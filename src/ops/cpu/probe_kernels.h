@@ -30,8 +30,6 @@ uint64_t mac_avx512_fma(uint64_t rounds);
 uint64_t mac_avx512_vnni(uint64_t rounds);
 uint64_t mac_avx512_bf16(uint64_t rounds);
 
-/// Asks the system for the tile registers; false where there are none or it refuses.
-bool permit_amx();
 uint64_t mac_amx_bf16(uint64_t rounds);
 uint64_t mac_amx_int8(uint64_t rounds);
 #endif
