@@ -346,12 +346,13 @@ class CpuOps : public Ops {
 
   uint64_t weight_bytes(const StoredWeights& stored) const override { return stored.bytes; }
 
-  // One operation at a time holds more than the backlog; the widest are SwiGLU's and the one behind
-  // it. Numbers as measured (tests/engine/memory_estimate_test.cpp).
+  // The outputs of one operation beside the backlog, and what kernels work in: numbers as measured
+  // (tests/engine/memory_estimate_test.cpp).
   uint64_t layer_bytes(const LayerRows& layer) const override {
+    constexpr uint64_t kWorkspace = 2'800'000;
     const uint64_t row =
         4 * layer.hidden + 2 * layer.attention + 2 * layer.feed_forward + layer.input;
-    return sizeof(float) * layer.rows * row;
+    return Backlog::kMost + kWorkspace + sizeof(float) * layer.rows * row;
   }
 
   uint64_t own_bytes() const override { return memory_->bytes() + workspace_->bytes(); }

@@ -15,13 +15,13 @@ namespace whimbrel::ops::cpu {
 /// operations, many of them ahead of the one that runs; whoever would queue too much waits here.
 class Backlog {
  public:
+  static constexpr size_t kMost = size_t{4} << 20;
+
   /// Returns at once where nothing is queued.
   void add(size_t bytes);
   void remove(size_t bytes);
 
  private:
-  static constexpr size_t kMost = size_t{4} << 20;
-
   std::mutex mutex_;
   std::condition_variable removed_;
   size_t bytes_ = 0;
