@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ struct BenchOptions {
 };
 
 /// Of decodes, where no depth is given: those that the model's context has room for.
-inline const std::vector<int> kDefaultDepths = {64, 128, 512, 2048, 8192};
+constexpr std::array kDefaultDepths = {64, 128, 512, 2048, 8192};
 
 enum class BenchKind {
   prefill,      // a prompt, to the logits behind its last token

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <mlx/mlx.h>
+
+#include <utility>
+
 #include "base/error.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
@@ -85,12 +89,53 @@ TEST_F(ProfileTest, weights_are_the_decoders) {
   EXPECT_LT(weights, packed);
 }
 
+TEST_F(ProfileTest, each_weight_is_read_once_a_token) {
+  if (loaded_.engine.ops_name() != "cpu") {
+    GTEST_SKIP() << "weights as " << loaded_.engine.ops_name() << " packs them";
+  }
+  const ModelShape& shape = loaded_.frontend.shape;
+  const auto hidden = static_cast<uint64_t>(shape.hidden_size);
+  const auto layers = static_cast<uint64_t>(shape.layers);
+  const auto q_width = static_cast<uint64_t>(shape.heads.heads * shape.heads.head_dim);
+  const auto kv_width = static_cast<uint64_t>(shape.heads.kv_heads * shape.heads.head_dim);
+  const auto columns = static_cast<uint64_t>(shape.intermediate_size);
+  const uint64_t layer = hidden * (2 * q_width + 2 * kv_width + 3 * columns);
+  const uint64_t head = hidden * static_cast<uint64_t>(shape.vocab_size);
+  const uint64_t numbers = layers * layer + head + hidden;  // and a row of the embedding
+  const uint64_t codes = numbers / 2 + numbers / 64 * 4;    // 4 bit, scale and offset a group of 64
+  const uint64_t norms = (2 * layers + 1) * hidden * sizeof(float);
+  EXPECT_EQ(profile({}, {64})[0].bytes.weights, codes + norms);
+}
+
 TEST_F(ProfileTest, a_step_is_a_handful_of_our_operations_a_layer) {
   if (loaded_.engine.ops_name() != "cpu") {
     GTEST_SKIP() << "operations of " << loaded_.engine.ops_name();
   }
   const StepProfile step = profile({}, {64})[0];
   EXPECT_EQ(step.own_launches, 5 * loaded_.frontend.shape.layers + 2);
+  // Outputs of ours, three of them q, k and v; MLX has nothing to do.
+  EXPECT_EQ(step.nodes, 7 * loaded_.frontend.shape.layers + 2);
+}
+
+TEST_F(ProfileTest, fifty_steps_leave_no_more_memory_than_one) {
+  const Prompt prompt = loaded_.prompt({}, "Count from 3 to 40.");
+  nn::KVCache cache = loaded_.model().make_cache();
+  run_chunks(loaded_.model(), prompt, {}, cache, 0, prompt.tokens(), prompt.tokens());
+  for (size_t layer = 0; layer < cache.layers().size(); ++layer) {
+    nn::reserve(cache.layer(static_cast<int>(layer)), 64);
+  }
+  mx::eval(cache.arrays());
+  const auto step = [&] {
+    const nn::Chunk chunk = next_chunk(prompt, cache.tokens(), 100);
+    mx::eval(loaded_.model().logits(loaded_.model().forward(chunk, cache)));
+    mx::synchronize();
+    return std::pair(mx::get_active_memory(), loaded_.engine.ops().own_bytes());
+  };
+  step();
+  const auto first = step();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(step(), first) << i;
+  }
 }
 
 TEST_F(ProfileTest, a_prompt_longer_than_the_context_is_refused) {

@@ -64,17 +64,21 @@ class AttendCall {
     workspace_.tasks().clear();
     many_rows_ = 0;
     size_t parts = 0;  // rows of results of splits
+    size_t tasks = 0;
     for (size_t i = 0; i < a_.sequences.size(); ++i) {
       const AttendSequence& s = a_.sequences[i];
       if (is_few(s)) {
         plan_splits(static_cast<int>(i));
         // By capacity, not by what is cached: memory need not grow while tokens are generated.
-        parts += size(a_.kv_heads) * size(s.rows) * size(ceil_div(s.capacity, kSplitKeys));
+        const size_t most = size(a_.kv_heads) * size(ceil_div(s.capacity, kSplitKeys));
+        parts += most * size(s.rows);
+        tasks += most;
       } else {
         plan_tiles(static_cast<int>(i));
         many_rows_ += s.rows;
       }
     }
+    workspace_.tasks().reserve(tasks);
     prepared_ = workspace_.shared(0, size(many_rows_) * size(a_.heads) * size(dims_));
     parts_ = workspace_.shared(1, parts * part_floats());
     finished_ = workspace_.counters(a_.sequences.size() * size(a_.kv_heads));

@@ -17,8 +17,16 @@ struct Context {
     int end;
   };
 
-  Context(const Kernels& kernels_, int threads)
-      : kernels(kernels_), pool(threads), tiles(static_cast<size_t>(threads)) {}
+  Context(const Kernels& of_isa, int threads)
+      : kernels(of_isa), pool(threads), tiles(static_cast<size_t>(threads)) {}
+
+  /// Room for `count` floats on every thread: which of them gets what to do is left to chance, and
+  /// none is to allocate for it later.
+  void reserve_tiles(size_t count) {
+    for (Scratch& tile : tiles) {
+      tile.of<float>(count);
+    }
+  }
 
   const Kernels& kernels;
   ThreadPool pool;

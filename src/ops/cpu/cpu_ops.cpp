@@ -136,18 +136,18 @@ struct NormLinears {
   }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
-    std::vector<const CpuMatrix*> matrices;
-    std::vector<Product> products;
+    workspace.matrices.clear();
+    workspace.products.clear();
     for (size_t i = 0; i < ws.size(); ++i) {
-      matrices.push_back(ws[i].get());
-      products.push_back({.w = ws[i].get(), .out = memory.out<float>(i)});
+      workspace.matrices.push_back(ws[i].get());
+      workspace.products.push_back({.w = ws[i].get(), .out = memory.out<float>(i)});
     }
     workspace.rows.prepare(
         workspace.context,
         {.x = memory.in<float>(0), .rows = rows, .width = ws[0]->inputs(), .norm = norm.in(memory)},
-        matrices
+        workspace.matrices
     );
-    multiply_all(workspace.context, workspace.rows, products);
+    multiply_all(workspace.context, workspace.rows, workspace.products);
   }
 };
 
@@ -248,12 +248,12 @@ struct AttentionOperation {
   }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
-    std::vector<AttendSequence> attended;
+    workspace.sequences.clear();
     for (size_t i = 0; i < sequences.size(); ++i) {
       const auto& [first, count, cached, capacity] = sequences[i];
       const size_t input = (q_norm ? 5 : 3) + i * (2 + arrays_a_cache());
       const size_t output = 1 + i * arrays_a_cache();
-      attended.push_back({
+      workspace.sequences.push_back({
           .first_row = first,
           .rows = count,
           .cached = cached,
@@ -280,7 +280,7 @@ struct AttentionOperation {
             .v_stride = kv_width,
             .q_norm = head_norm(q_norm, memory),
             .k_norm = head_norm(k_norm, memory),
-            .sequences = attended,
+            .sequences = workspace.sequences,
             .out = memory.out<float>(0),
             .out_stride = q_width,
         },
@@ -408,7 +408,7 @@ class CpuOps : public Ops {
       shapes.push_back({x.shape(0), work.ws.back()->outputs()});
     }
     const std::vector<mx::Dtype> dtypes(ws.size(), mx::float32);
-    return nodes(std::move(work), shapes, dtypes, std::move(inputs));
+    return nodes(std::move(work), shapes, dtypes, inputs);
   }
 
   mx::array norm_swiglu(
@@ -472,7 +472,7 @@ class CpuOps : public Ops {
       }
     }
     const std::vector<mx::array> outputs =
-        nodes(std::move(work), shapes, dtypes, std::move(inputs), std::move(in_place));
+        nodes(std::move(work), shapes, dtypes, inputs, std::move(in_place));
     return {outputs[0], caches_of(outputs, sequences)};
   }
 
@@ -529,14 +529,14 @@ class CpuOps : public Ops {
       Work work,
       std::vector<mx::Shape> shapes,
       const std::vector<mx::Dtype>& dtypes,
-      std::vector<mx::array> inputs,
+      const std::vector<mx::array>& inputs,
       std::vector<InPlace> in_place = {}
   ) const {
     return mx::array::make_arrays(
         std::move(shapes),
         dtypes,
         std::make_shared<Operation<Work>>(workspace_, std::move(work), std::move(in_place)),
-        std::move(inputs)
+        inputs
     );
   }
 

@@ -138,6 +138,8 @@ class Run {
 
   /// gate, up and SwiGLU of all experts' rows -> hidden [slots][width].
   void activate(float* hidden) {
+    // As if one expert were visited by all.
+    context_.reserve_tiles(2 * static_cast<size_t>(workspace_.input.padded(tokens())) * kLanes);
     const CpuMatrix& gate = *product_.gate_proj;
     const int step = panels_a_task(context_.kernels, 1, gate.panel_bytes());
     const int tasks = (gate.panels() + step - 1) / step;
@@ -205,7 +207,7 @@ class Run {
     const int outputs = product_.down_proj->outputs();
     const int columns = std::min(kLanes, outputs - panel * kLanes);
     for (int i = 0; i < count; ++i) {
-      const auto slot = static_cast<size_t>(first + i);
+      const size_t slot = static_cast<size_t>(first) + i;
       const float weight = workspace_.weights[slot];
       float* out = product_.out + static_cast<size_t>(workspace_.order[slot]) * outputs;
       for (int column = 0; column < columns; ++column) {

@@ -25,7 +25,7 @@ constexpr Kernels tile_kernels() {
   return kernels;
 }
 
-extern const Kernels kKernels;
-constinit const Kernels kKernels = tile_kernels();
+extern const Kernels kernel_table;
+constinit const Kernels kernel_table = tile_kernels();
 
 }  // namespace whimbrel::ops::cpu::amx

@@ -5,7 +5,7 @@
 
 namespace whimbrel::ops::cpu::avx2 {
 
-extern const Kernels kKernels;
-constinit const Kernels kKernels = generic_kernels(Isa::avx2);
+extern const Kernels kernel_table;
+constinit const Kernels kernel_table = generic_kernels(Isa::avx2);
 
 }  // namespace whimbrel::ops::cpu::avx2

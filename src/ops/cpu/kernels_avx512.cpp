@@ -5,7 +5,7 @@
 
 namespace whimbrel::ops::cpu::avx512 {
 
-extern const Kernels kKernels;
-constinit const Kernels kKernels = generic_kernels(Isa::avx512);
+extern const Kernels kernel_table;
+constinit const Kernels kernel_table = generic_kernels(Isa::avx512);
 
 }  // namespace whimbrel::ops::cpu::avx512

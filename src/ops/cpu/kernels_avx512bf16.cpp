@@ -5,7 +5,7 @@
 
 namespace whimbrel::ops::cpu::avx512bf16 {
 
-extern const Kernels kKernels;
-constinit const Kernels kKernels = generic_kernels(Isa::avx512bf16);
+extern const Kernels kernel_table;
+constinit const Kernels kernel_table = generic_kernels(Isa::avx512bf16);
 
 }  // namespace whimbrel::ops::cpu::avx512bf16

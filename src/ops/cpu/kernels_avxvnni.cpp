@@ -5,7 +5,7 @@
 
 namespace whimbrel::ops::cpu::avxvnni {
 
-extern const Kernels kKernels;
-constinit const Kernels kKernels = generic_kernels(Isa::avxvnni);
+extern const Kernels kernel_table;
+constinit const Kernels kernel_table = generic_kernels(Isa::avxvnni);
 
 }  // namespace whimbrel::ops::cpu::avxvnni

@@ -5,7 +5,7 @@
 
 namespace whimbrel::ops::cpu::neon {
 
-extern const Kernels kKernels;
-constinit const Kernels kKernels = generic_kernels(Isa::neon);
+extern const Kernels kernel_table;
+constinit const Kernels kernel_table = generic_kernels(Isa::neon);
 
 }  // namespace whimbrel::ops::cpu::neon

@@ -5,7 +5,7 @@
 
 namespace whimbrel::ops::cpu::scalar {
 
-extern const Kernels kKernels;
-constinit const Kernels kKernels = generic_kernels(Isa::scalar);
+extern const Kernels kernel_table;
+constinit const Kernels kernel_table = generic_kernels(Isa::scalar);
 
 }  // namespace whimbrel::ops::cpu::scalar

@@ -25,6 +25,18 @@ bool multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout, int 
          tokens >= kFewestTokensInBf16;
 }
 
+void clear_split_row(const SplitRows& rows, int row) {
+  const auto group_size = static_cast<size_t>(rows.group_size);
+  for (int group = 0; group < rows.groups; ++group) {
+    int8_t* hi = rows.hi(group, row);
+    std::memset(hi, 0, group_size);
+    std::memset(hi + rows.tile_rows * group_size, 0, group_size);
+    const size_t place = static_cast<size_t>(group) * rows.padded_rows() + row;
+    rows.scales[place] = 0;
+    rows.sums[place] = 0;
+  }
+}
+
 }  // namespace
 
 void apply_norm(const Kernels& kernels, const RowNorm& norm, const float* x, int width, float* y) {
@@ -37,15 +49,16 @@ void apply_norm(const Kernels& kernels, const RowNorm& norm, const float* x, int
 
 void PreparedRows::prepare(Context& context, const RowSource& source, Matrices matrices) {
   set_up(context.kernels, source, matrices);
-  if (rows_ <= kRowsAThread) {
-    for (int row = 0; row < rows_; ++row) {
+  const int rows = padded(rows_);
+  if (rows <= kRowsAThread) {
+    for (int row = 0; row < rows; ++row) {
       prepare_row(context.kernels, source, row);
     }
     return;
   }
-  const int tasks = (rows_ + kRowsAThread - 1) / kRowsAThread;
+  const int tasks = (rows + kRowsAThread - 1) / kRowsAThread;
   context.pool.parallel_for(tasks, [&](int task, int) {
-    const int end = std::min(rows_, (task + 1) * kRowsAThread);
+    const int end = std::min(rows, (task + 1) * kRowsAThread);
     for (int row = task * kRowsAThread; row < end; ++row) {
       prepare_row(context.kernels, source, row);
     }
@@ -95,10 +108,12 @@ void PreparedRows::set_up_split(Split& split, int group_size, int width) {
 }
 
 void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, int row) {
-  const int from = source.order == nullptr ? row : source.order[row];
-  if (from < 0) {
+  const bool fills_up = row >= rows_ || (source.order != nullptr && source.order[row] < 0);
+  if (fills_up) {
+    clear_row(row);
     return;
   }
+  const int from = source.order == nullptr ? row : source.order[row];
   const float* x = source.x + static_cast<size_t>(from) * source.width;
   if (own_floats_ != nullptr) {
     float* y = own_floats_ + row * stride_;
@@ -117,6 +132,14 @@ void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, 
   }
   if (bf16_ != nullptr) {
     kernels.to_bf16(x, stride_, bf16_ + row * stride_);
+  }
+}
+
+void PreparedRows::clear_row(int row) const {
+  for (const Split& split : splits_) {
+    if (split.needed) {
+      clear_split_row(split.rows, row);
+    }
   }
 }
 

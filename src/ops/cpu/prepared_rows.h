@@ -78,6 +78,8 @@ class PreparedRows {
   void set_up(const Kernels& kernels, const RowSource& source, Matrices matrices);
   void set_up_split(Split& split, int group_size, int width);
   void prepare_row(const Kernels& kernels, const RowSource& source, int row);
+  /// Makes a row zero that fills up a tile.
+  void clear_row(int row) const;
   void multiply_floats(const Kernels& kernels, const PanelProduct& product, float* out) const;
   void multiply_bf16(const Kernels& kernels, const PanelProduct& product, float* out) const;
   const Split& split_of(int group_size) const;

@@ -20,6 +20,7 @@ class Tasks {
     for (size_t i = 0; i < products.size(); ++i) {
       cut(static_cast<int>(i));
     }
+    context_.reserve_tiles(2 * tile_floats(std::min(rows_, x.rows())));
   }
 
   int count() const {
@@ -33,6 +34,10 @@ class Tasks {
   }
 
  private:
+  size_t tile_floats(int rows) const {
+    return static_cast<size_t>(x_.padded(rows)) * context_.kernels.product_panels * kLanes;
+  }
+
   /// With few rows the time is that of reading weights, which is best done in long stretches: each
   /// thread gets a third of its share, then a third of what is left, and so on, so that threads end
   /// together though one may have been held up.
@@ -55,7 +60,7 @@ class Tasks {
   void run_panels(const Product& product, int row, const Context::Piece& piece, int thread) const {
     const int rows = std::min(rows_, x_.rows() - row);
     const int step = context_.kernels.product_panels;
-    const size_t size = static_cast<size_t>(x_.padded(rows)) * step * kLanes;
+    const size_t size = tile_floats(rows);
     float* tiles = context_.tiles[static_cast<size_t>(thread)].of<float>(2 * size);
     for (int panel = piece.first; panel < piece.end; panel += step) {
       const int panels = std::min(step, piece.end - panel);

@@ -3,11 +3,13 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "ops/cpu/attend.h"
 #include "ops/cpu/context.h"
 #include "ops/cpu/experts.h"
 #include "ops/cpu/prepared_rows.h"
+#include "ops/cpu/product.h"
 
 namespace whimbrel::ops::cpu {
 
@@ -38,6 +40,10 @@ struct Workspace {
   PreparedRows rows;
   ExpertsWorkspace experts;
   AttendWorkspace attention;
+  // Lists for the operation that runs; they stay, so that none allocates.
+  std::vector<const CpuMatrix*> matrices;
+  std::vector<Product> products;
+  std::vector<AttendSequence> sequences;
 
   /// Bytes that it holds.
   size_t bytes() const;

@@ -129,9 +129,9 @@ struct KeysKernel {
     const int dims = padded_dims(a.head_dim);
     F32 s[queries * vectors];
     unroll<queries * vectors>([&](auto i) __attribute__((always_inline)) {
-      constexpr int query = i.value / vectors;
-      const float* out = a.out + query * dims + dim + i.value % vectors * kLanes;
-      s[i.value] = mul(load(out), splat(factor[query]));
+      constexpr int kQuery = i.value / vectors;
+      const float* out = a.out + kQuery * dims + dim + i.value % vectors * kLanes;
+      s[i.value] = mul(load(out), splat(factor[kQuery]));
     });
     for (int key = 0; key < count; ++key) {
       if (dim == 0) {
@@ -151,8 +151,8 @@ struct KeysKernel {
       });
     }
     unroll<queries * vectors>([&](auto i) __attribute__((always_inline)) {
-      constexpr int query = i.value / vectors;
-      store(a.out + query * dims + dim + i.value % vectors * kLanes, s[i.value]);
+      constexpr int kQuery = i.value / vectors;
+      store(a.out + kQuery * dims + dim + i.value % vectors * kLanes, s[i.value]);
     });
   }
 

@@ -127,8 +127,8 @@ void score_queries(const AttendTile& t, const TileScratch& s, int first, int end
       tile.add(q, s.dims, keys, s.dims * kLanes, kLanes, t.head_dim);
       float* out = s.scores + static_cast<size_t>(first) * kKeyBlock + panel * kLanes;
       unroll<queries * kTileVectors>([&](auto i) __attribute__((always_inline)) {
-        constexpr int query = i.value / kTileVectors;
-        store(out + query * kKeyBlock + i.value % kTileVectors * kLanes, tile.sums[i.value]);
+        constexpr int kQuery = i.value / kTileVectors;
+        store(out + kQuery * kKeyBlock + i.value % kTileVectors * kLanes, tile.sums[i.value]);
       });
     }
   }
@@ -173,15 +173,15 @@ WHIMBREL_INLINE void add_weighted(const TileScratch& s, int first, int dim, int 
   RegisterTile<queries, vectors> tile;
   float* sums = s.sums + static_cast<size_t>(first) * s.dims + dim;
   unroll<queries * vectors>([&](auto i) __attribute__((always_inline)) {
-    constexpr int query = i.value / vectors;
-    const F32 before = load(sums + query * s.dims + i.value % vectors * kLanes);
-    tile.sums[i.value] = mul(before, splat(s.factor[first + query]));
+    constexpr int kQuery = i.value / vectors;
+    const F32 before = load(sums + kQuery * s.dims + i.value % vectors * kLanes);
+    tile.sums[i.value] = mul(before, splat(s.factor[first + kQuery]));
   });
   const float* weights = s.scores + static_cast<size_t>(first) * kKeyBlock;
   tile.add(weights, kKeyBlock, s.values + dim, kLanes, s.dims, keys);
   unroll<queries * vectors>([&](auto i) __attribute__((always_inline)) {
-    constexpr int query = i.value / vectors;
-    store(sums + query * s.dims + i.value % vectors * kLanes, tile.sums[i.value]);
+    constexpr int kQuery = i.value / vectors;
+    store(sums + kQuery * s.dims + i.value % vectors * kLanes, tile.sums[i.value]);
   });
 }
 

@@ -4,9 +4,10 @@ namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
 #define WHIMBREL_INLINE __attribute__((always_inline)) inline
 
+/// As std::integral_constant, which these units do not include.
 template <int n>
 struct Constant {
-  static constexpr int value = n;
+  static constexpr int value = n;  // NOLINT(readability-identifier-naming): the standard's name
 };
 
 /// body(Constant<0>()), ..., body(Constant<count - 1>()).
