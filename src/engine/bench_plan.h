@@ -24,7 +24,7 @@ struct BenchOptions {
 };
 
 /// Of decodes, where no depth is given: those that the model's context has room for.
-constexpr std::array kDefaultDepths = {64, 128, 512, 2048, 8192};
+inline constexpr std::array kDefaultDepths = {64, 128, 512, 2048, 8192};
 
 enum class BenchKind {
   prefill,      // a prompt, to the logits behind its last token
