@@ -230,7 +230,7 @@ ChatTemplate load_template(const GenerateFlags& flags, const Frontend& frontend)
 }
 
 Prepared prepare(const CLI::App& command, const GenerateFlags& flags, const Frontend& frontend) {
-  const MediaOptions& options = flags.media.options;
+  const MediaOptions options = options_for_device(flags.media);
   if (flags.raw) {
     const std::string text = prompt_text(flags);
     const std::vector<MediaInput> media = read_media_files(command, flags.media);
@@ -381,12 +381,16 @@ void run_generate(const CLI::App& command, const GenerateFlags& flags) {
   double load_ms = loading.milliseconds();
 
   const Prepared prepared = prepare(command, flags, frontend);
+  say_reduced(prepared.reduced, frontend);
   const GenerateOptions options = generate_options(flags, frontend, prepared.prompt);
 
   catch_interrupts();
   const Stopwatch reading;
   const Engine engine = load_model(
-      frontend, prepared.prompt, options, {.force = flags.force, .progress = !flags.no_progress}
+      frontend,
+      prepared.prompt,
+      options,
+      {.force = flags.force, .progress = !flags.no_progress, .announce_prefill = true}
   );
   load_ms += reading.milliseconds();
   if (flags.verbose) {

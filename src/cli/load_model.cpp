@@ -6,6 +6,8 @@
 #include "cli/ops_choice.h"
 #include "cli/terminal.h"
 #include "engine/memory_estimate.h"
+#include "engine/prefill_estimate.h"
+#include "ops/device.h"
 
 namespace whimbrel {
 
@@ -27,6 +29,23 @@ Engine read_weights(
   );
 }
 
+/// A GPU is fast enough, and its first product slow enough, to say nothing.
+void announce_prefill(
+    const Frontend& frontend,
+    const Checkpoint& checkpoint,
+    const ops::Ops& ops,
+    const Prompt& prompt
+) {
+  const PrefillWork work = prefill_work(frontend.shape, checkpoint, prompt);
+  if (ops::backend_name() != "cpu" || !may_take_long(work)) {
+    return;
+  }
+  const double seconds = prefill_seconds(work, measure_prefill_rates(ops, checkpoint));
+  if (seconds > kLongPrefill) {
+    write_stderr(long_prefill_text(work, seconds) + "\n");
+  }
+}
+
 }  // namespace
 
 Engine load_model(
@@ -44,6 +63,9 @@ Engine load_model(
   Engine engine = read_weights(frontend, checkpoint, std::move(ops), options.progress);
   for (const std::string& warning : checkpoint.warnings()) {
     write_stderr(fmt::format("warning: {}\n", warning));
+  }
+  if (options.announce_prefill) {
+    announce_prefill(frontend, checkpoint, engine.ops(), prompt);
   }
   return engine;
 }

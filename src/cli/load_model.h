@@ -8,6 +8,8 @@ namespace whimbrel {
 struct LoadModelOptions {
   bool force = false;    // load though memory looks too small
   bool progress = true;  // a bar on stderr
+  /// Whether to say on stderr how long the prompt will take on a CPU, where that is long.
+  bool announce_prefill = false;
 };
 
 /// Loads the weights with the operations that WHIMBREL_OPS asks for, once the memory estimate for

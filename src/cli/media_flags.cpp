@@ -1,11 +1,15 @@
 #include "cli/media_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "cli/input_files.h"
+#include "cli/terminal.h"
 #include "media/decode.h"
 #include "media/video_sampling.h"
+#include "ops/device.h"
 
 namespace whimbrel {
 
@@ -30,7 +34,12 @@ void add_media_options(CLI::App& command, MediaFlags& flags) {
   command.add_option("--min-pixels", options.min_pixels, "Enlarge a smaller picture to this area")
       ->group(group)
       ->check(area());
-  command.add_option("--max-pixels", options.max_pixels, "Shrink a larger picture to this area")
+  command
+      .add_option(
+          "--max-pixels",
+          options.max_pixels,
+          "Shrink a larger picture to this area (on a CPU: 1003520, or the model's own where less)"
+      )
       ->group(group)
       ->check(area());
   command.add_option("--image-tokens", options.image_tokens, "The same as a number of tokens")
@@ -43,6 +52,31 @@ void add_media_options(CLI::App& command, MediaFlags& flags) {
   command.add_option("--max-frames", options.max_frames, "Most frames of a video")
       ->group(group)
       ->check(CLI::Range(1, kMaxVideoFrames, "FRAMES"));
+}
+
+MediaOptions options_for_device(const MediaFlags& flags) {
+  MediaOptions options = flags.options;
+  if (ops::backend_name() == "cpu") {
+    options.affordable_pixels = kCpuMaxPixels;
+  }
+  return options;
+}
+
+void say_reduced(const std::vector<ReducedPicture>& reduced, const Frontend& frontend) {
+  for (const auto& [source, wanted, taken] : reduced) {
+    write_stderr(
+        fmt::format(
+            "{}: looked at in {}x{} instead of {}x{} pixels, which would take long on a CPU; "
+            "--max-pixels {} keeps the size\n",
+            source,
+            taken.width,
+            taken.height,
+            wanted.width,
+            wanted.height,
+            frontend.image_processor->max_pixels
+        )
+    );
+  }
 }
 
 std::vector<MediaInput> read_media_files(const CLI::App& command, const MediaFlags& flags) {

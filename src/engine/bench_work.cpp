@@ -35,7 +35,9 @@ double layer_macs(const nn::DecoderConfig& config) {
   return macs;
 }
 
-double patch_macs(const Checkpoint& checkpoint, int merged) {
+}  // namespace
+
+double tower_patch_macs(const Checkpoint& checkpoint, int merged) {
   const auto parameters = [&checkpoint](std::string_view prefix) {
     return static_cast<double>(checkpoint.totals_under(prefix).parameters);
   };
@@ -43,8 +45,6 @@ double patch_macs(const Checkpoint& checkpoint, int merged) {
   const double each_patch = parameters("visual.") - parameters("visual.pos_embed.") - mergers;
   return each_patch + mergers / merged;
 }
-
-}  // namespace
 
 ModelWork model_work(
     const Checkpoint& checkpoint,
@@ -70,7 +70,7 @@ ModelWork model_work(
       .layer_macs = layer_macs(config),
       .head_macs = static_cast<double>(config.vocab_size) * config.hidden_size,
       .attention_macs = 2.0 * config.num_hidden_layers * heads.heads * heads.head_dim,
-      .patch_macs = patch_macs(checkpoint, merged),
+      .patch_macs = tower_patch_macs(checkpoint, merged),
   };
 }
 

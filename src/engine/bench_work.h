@@ -21,6 +21,9 @@ struct ModelWork {
   double patch_macs = 0;      // of the tower's matrices, for each patch
 };
 
+/// Multiply-adds of the tower's matrices for each patch, `merged` of which make one token.
+double tower_patch_macs(const Checkpoint& checkpoint, int merged);
+
 /// `merged` is the number of patches that make one token. Attention inside the tower is left out of
 /// its multiply-adds.
 ModelWork model_work(

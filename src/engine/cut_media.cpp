@@ -63,6 +63,17 @@ ImageProcessor asked_processor(const ImageProcessor& processor, const MediaOptio
   return asked;
 }
 
+/// The bounds of a picture on a machine that can't look at the largest ones. They never cross:
+/// where the least is asked to be more, that counts.
+ImageProcessor affordable_processor(const ImageProcessor& asked, const MediaOptions& options) {
+  ImageProcessor affordable = asked;
+  if (options.affordable_pixels && !options.max_pixels && !options.image_tokens) {
+    const int64_t most = std::max(*options.affordable_pixels, asked.min_pixels);
+    affordable.max_pixels = std::min(asked.max_pixels, most);
+  }
+  return affordable;
+}
+
 /// A user's bounds are those of a frame; where a family's hold for a whole video they add up.
 VideoProcessor asked_processor(
     const VideoProcessor& processor, const MediaOptions& options, int frames
@@ -128,7 +139,7 @@ CutMedium timed(
       .source = std::move(source),
       .patches = {},
       .frame_times = {},
-      .seconds = {}
+      .seconds = {},
   };
   cut.frame_times = axis_times(times, patches.grid_thw[0], rules, cut.source);
   if (rules.video_timing == VideoTiming::timestamped) {
@@ -181,12 +192,15 @@ class MediaCutter {
 
   CutMedium picture(const MediaInput& input) {
     const Image image = decode(input.source, input.bytes);
+    const ImageProcessor asked = asked_processor(images_, options_);
+    const ImageProcessor affordable = affordable_processor(asked, options_);
     return {
         .kind = MediaKind::image,
         .source = input.source,
-        .patches = preprocess_image(image, asked_processor(images_, options_), input.source),
+        .patches = preprocess_image(image, affordable, input.source),
         .frame_times = {0},
         .seconds = {},
+        .wanted = resized_size({image.height, image.width}, asked, input.source),
     };
   }
 

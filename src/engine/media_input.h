@@ -31,6 +31,9 @@ struct MediaInput {
 struct MediaOptions {
   std::optional<int64_t> min_pixels = {};  // area of a picture, and of a frame of a video
   std::optional<int64_t> max_pixels = {};
+  /// Area above which a picture is made smaller where neither of max_pixels and image_tokens is
+  /// given: what this machine can look at in a bearable time. Not for videos.
+  std::optional<int64_t> affordable_pixels = {};
   std::optional<int> image_tokens = {};  // the same as so many merged units of max_pixels
   std::optional<double> fps = {};        // frames a second that are looked at in a video file
   std::optional<int> max_frames = {};    // of one video

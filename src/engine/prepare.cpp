@@ -43,7 +43,7 @@ Prepared assemble_text(const std::vector<int32_t>& ids, const std::vector<MediaI
   }
   Prompt prompt{.ids = ids, .media = {}, .positions = {}};
   prompt.positions = nn::mrope_positions(prompt.tokens(), {});
-  return {std::move(prompt)};
+  return {.prompt = std::move(prompt)};
 }
 
 std::vector<std::vector<double>> video_seconds(const std::vector<CutMedium>& media) {
@@ -54,6 +54,16 @@ std::vector<std::vector<double>> video_seconds(const std::vector<CutMedium>& med
     }
   }
   return seconds;
+}
+
+std::vector<ReducedPicture> reduced_pictures(const std::vector<CutMedium>& media) {
+  std::vector<ReducedPicture> reduced;
+  for (const CutMedium& medium : media) {
+    if (medium.kind == MediaKind::image && medium.wanted != medium.patches.resized) {
+      reduced.push_back({medium.source, medium.wanted, medium.patches.resized});
+    }
+  }
+  return reduced;
 }
 
 Prepared assemble(
@@ -75,8 +85,9 @@ Prepared assemble(
     // The times are text: they are tokenised together with what stands in front of them.
     ids = tokenizer.encode_prompt(with_times(rendered, video_seconds(cut.media), rules, tokenizer));
   }
+  std::vector<ReducedPicture> reduced = reduced_pictures(cut.media);
   Prompt prompt = expand_placeholders(ids, std::move(cut.media), rules);
-  return {std::move(prompt), cut.media_decode, cut.preprocess};
+  return {std::move(prompt), cut.media_decode, cut.preprocess, std::move(reduced)};
 }
 
 bool is_blank(std::string_view text) {

@@ -18,11 +18,19 @@ struct ChatInput {
   std::vector<MediaInput> media;
 };
 
+/// A picture that MediaOptions::affordable_pixels made smaller.
+struct ReducedPicture {
+  std::string source;
+  Size wanted;  // by the checkpoint
+  Size taken;
+};
+
 /// A prompt, and the milliseconds that its media took.
 struct Prepared {
   Prompt prompt;
   double media_decode = 0;
   double preprocess = 0;
+  std::vector<ReducedPicture> reduced = {};
 };
 
 /// From messages and media to a model's input, on the host and without weights. Throws

@@ -22,6 +22,7 @@ namespace whimbrel {
 /// Sizes of a vision tower.
 struct TowerShape {
   int depth;
+  int global_blocks;  // those in which a patch sees its whole frame, not a window of it
   int hidden_size;
   int intermediate_size;
   int heads;

@@ -7,6 +7,7 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "models/config_keys.h"
@@ -23,6 +24,11 @@ struct TowerConfig {
   nn::VisionConfig vision;
   int window_size;  // pixels
   std::vector<int64_t> fullatt_block_indexes;
+
+  int global_blocks() const {
+    const std::set<int64_t> blocks(fullatt_block_indexes.begin(), fullatt_block_indexes.end());
+    return static_cast<int>(blocks.size());
+  }
 
   int window_side() const {
     return window_size / (vision.patch.patch_size * vision.spatial_merge_size);
@@ -192,7 +198,11 @@ nn::VisionConfig vision_config(const ModelConfig& config) {
 }
 
 ModelShape shape(const ModelConfig& config) {
-  return model_shape(config, decoder_config(config), vision_config);
+  ModelShape shape = model_shape(config, decoder_config(config), vision_config);
+  if (shape.vision) {
+    shape.vision->global_blocks = tower_config(config).global_blocks();
+  }
+  return shape;
 }
 
 double read_tokens_per_second(const ModelConfig& config) {

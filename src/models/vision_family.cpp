@@ -14,6 +14,7 @@ ModelShape model_shape(
   const nn::VisionConfig vision = read_vision_config(config);
   shape.vision = TowerShape{
       .depth = vision.depth,
+      .global_blocks = vision.depth,
       .hidden_size = vision.hidden_size,
       .intermediate_size = vision.intermediate_size,
       .heads = vision.num_heads,

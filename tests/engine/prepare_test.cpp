@@ -26,10 +26,16 @@ class PrepareTest : public testing::Test {
   Prompt chat(
       const Json& content, std::vector<MediaInput> media = {}, const MediaOptions& options = {}
   ) const {
+    return prepared(content, std::move(media), options).prompt;
+  }
+
+  Prepared prepared(
+      const Json& content, std::vector<MediaInput> media, const MediaOptions& options
+  ) const {
     ChatInput input;
     input.chat.messages.push_back(Json::object({{"role", "user"}, {"content", content}}));
     input.media = std::move(media);
-    return prepare_chat(frontend_, chat_template_, input, options).prompt;
+    return prepare_chat(frontend_, chat_template_, input, options);
   }
 
   const MediaRules& rules() const { return *frontend_.media; }
@@ -242,6 +248,47 @@ TEST_F(PrepareTest, a_user_may_bound_pictures_and_frames) {
   EXPECT_EQ(tokens({.image_tokens = 20}), tokens({.max_pixels = 20 * 28 * 28}));
   EXPECT_GT(tokens({.min_pixels = 40000}).second, frame);
   EXPECT_EQ(tokens({.min_pixels = 12544}), (std::pair(picture, frame)));
+}
+
+TEST_F(PrepareTest, a_picture_that_the_machine_cannot_afford_is_made_smaller_and_named) {
+  const Json content = Json::array({picture_part()});
+  const Size whole = chat(content, {picture_}).media[0].patches.resized;
+  const Prepared small = prepared(content, {picture_}, {.affordable_pixels = 20 * 28 * 28});
+  ASSERT_EQ(small.reduced.size(), 1U);
+  EXPECT_EQ(small.reduced[0].source, "shapes.png");
+  EXPECT_EQ(small.reduced[0].wanted, whole);
+  EXPECT_EQ(small.reduced[0].taken, small.prompt.media[0].patches.resized);
+  EXPECT_EQ(small.prompt.media[0].tokens(), 15);
+}
+
+TEST_F(PrepareTest, what_a_machine_affords_is_only_a_default) {
+  const Json content = Json::array({picture_part()});
+  const auto look = [&](const MediaOptions& options) {
+    const Prepared found = prepared(content, {picture_}, options);
+    EXPECT_TRUE(found.reduced.empty());
+    return found.prompt.media[0].tokens();
+  };
+  constexpr int64_t kFew = 20 * 28 * 28;
+  EXPECT_EQ(
+      look({.max_pixels = 1 << 20, .affordable_pixels = kFew}), look({.max_pixels = 1 << 20})
+  );
+  EXPECT_EQ(look({.affordable_pixels = kFew, .image_tokens = 60}), look({.image_tokens = 60}));
+  EXPECT_EQ(look({.affordable_pixels = 1 << 20}), look({})) << "the checkpoint's own bound is less";
+}
+
+/// Bounds that cross are the user's mistake, never the machine's.
+TEST_F(PrepareTest, what_a_machine_affords_gives_way_to_the_least) {
+  const Json content = Json::array({picture_part()});
+  const MediaOptions options{.min_pixels = 50000, .affordable_pixels = 20000};
+  const Size taken = prepared(content, {picture_}, options).prompt.media[0].patches.resized;
+  EXPECT_GT(int64_t{taken.height} * taken.width, 40000);
+}
+
+TEST_F(PrepareTest, what_a_machine_affords_leaves_videos_alone) {
+  const Json content = Json::array({video_part()});
+  const Prepared found = prepared(content, {video(2, 1.0)}, {.affordable_pixels = 13000});
+  EXPECT_TRUE(found.reduced.empty());
+  EXPECT_EQ(found.prompt.media[0].tokens(), chat(content, {video(2, 1.0)}).media[0].tokens());
 }
 
 TEST_F(PrepareTest, bounds_of_a_whole_video_add_up_a_users) {
