@@ -187,10 +187,11 @@ std::string md_text(const Json& bench) {
       bench["machine"]["cpu"].get<std::string>()
   );
   text += probe_text(bench);
+  const auto note = first["note"].get<std::string>();
   text += fmt::format(
       "{} steps of warm-up before each decode, one run before each other test{}\n\n",
       first["warmup_steps"].dump(),
-      first["note"] == "" ? "" : "; " + first["note"].get<std::string>()
+      note.empty() ? "" : "; " + note
   );
   text +=
       "| model | size | params | ops | threads | test | t/s | ms | MB/token | % of bandwidth | % "

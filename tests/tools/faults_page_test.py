@@ -88,7 +88,8 @@ class Mutants(unittest.TestCase):
     def test_rows_and_tests_exist(self):
         for mutant in self.mutants:
             self.assertTrue(all(1 <= row <= FAULTS for row in mutant.rows), mutant.name)
-            self.assertIn(int(mutant.name[:2]), mutant.rows, mutant.name)
+            if mutant.name[0].isdigit():  # else it breaks what no report is about
+                self.assertIn(int(mutant.name[:2]), mutant.rows, mutant.name)
             for program, test_filter in mutant.tests:
                 tests = google_tests(program.removeprefix("test_"))
                 for pattern in test_filter.split(":"):

@@ -32,7 +32,7 @@ GroupCodes read_codes(const uint8_t* bytes, int bits, int count) {
     uint64_t run = 0;
     std::memcpy(&run, bytes, static_cast<size_t>(bits));
     for (int j = 0; j < 8; ++j, run >>= bits) {
-      codes[static_cast<size_t>(i + j)] = static_cast<uint8_t>(run & mask);
+      codes[static_cast<size_t>(i) + j] = static_cast<uint8_t>(run & mask);
     }
   }
   return codes;
@@ -42,8 +42,8 @@ GroupCodes read_codes(const uint8_t* bytes, int bits, int count) {
 GroupCodes read_nibbles(const uint8_t* bytes, int count) {
   GroupCodes codes{};
   for (int i = 0; i < count / 2; ++i) {
-    codes[static_cast<size_t>(2 * i)] = bytes[i] & 15;
-    codes[static_cast<size_t>(2 * i + 1)] = bytes[i] >> 4;
+    codes[size_t{2} * i] = bytes[i] & 15;
+    codes[size_t{2} * i + 1] = bytes[i] >> 4;
   }
   return codes;
 }
