@@ -11,6 +11,8 @@
 #include "engine/messages.h"
 #include "engine/prepare.h"
 #include "models/prompt_chunk.h"
+#include "ops/cpu/cpu_ops.h"
+#include "ops/device.h"
 #include "tests/support/reference.h"
 #include "tests/support/tolerance.h"
 
@@ -55,6 +57,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
   void load_model(std::unique_ptr<const ops::Ops> ops) {
     Checkpoint checkpoint(frontend_.config);
     engine_ = std::make_unique<Engine>(frontend_, checkpoint, std::move(ops), LoadEvents{});
+    features_.clear();
     for (const MediaSpan& span : prompt_.media) {
       features_.push_back(engine_->model().encode(span.patches));
     }
@@ -93,6 +96,21 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
     logits.eval();
     return logits;
+  }
+
+  /// Fed token by token, so that one near tie doesn't end the comparison.
+  void expect_decided_steps() const {
+    nn::KVCache cache = engine_->model().make_cache();
+    const std::vector<int32_t> answer = tensors_.ints("greedy_ids");
+    const std::vector<float> gap = tensors_.floats("gap");
+    mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
+    for (size_t step = 0; step < answer.size(); ++step) {
+      const int best = mx::argmax(mx::take(logits, logits.shape(0) - 1, 0)).item<int>();
+      if (gap[step] >= kDecidedGap) {
+        ASSERT_EQ(best, answer[step]) << "at step " << step;
+      }
+      logits = run(next_chunk(prompt_, cache.length(), answer[step]), cache);
+    }
   }
 
   /// Decided prompt positions at which another token than the reference's is best.
@@ -179,19 +197,30 @@ TEST_P(ReferenceTest, decided_prompt_positions_agree_in_bfloat16) {
   EXPECT_LE(decided_disagreements(prompt_logits()), json_.at("bf16_flips_decided").get<int>());
 }
 
-/// Feeds the reference's answer token by token, so that one near tie doesn't end the comparison.
 TEST_P(ReferenceTest, decided_steps_of_the_answer_agree) {
   load_model();
-  nn::KVCache cache = engine_->model().make_cache();
-  const std::vector<int32_t> answer = tensors_.ints("greedy_ids");
-  const std::vector<float> gap = tensors_.floats("gap");
-  mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
-  for (size_t step = 0; step < answer.size(); ++step) {
-    const int best = mx::argmax(mx::take(logits, logits.shape(0) - 1, 0)).item<int>();
-    if (gap[step] >= kDecidedGap) {
-      ASSERT_EQ(best, answer[step]) << "at step " << step;
+  expect_decided_steps();
+}
+
+/// Every position of the prompt, and then every step of the answer, one row at a time.
+TEST_P(ReferenceTest, our_kernels_decide_alike_on_every_instruction_set) {
+  if (ops::backend_name() != "cpu") {
+    GTEST_SKIP() << "on a GPU";
+  }
+  constexpr int kLongForScalar = 512;  // without vectors it would take minutes
+  for (const ops::cpu::Isa isa : ops::cpu::available_isas()) {
+    if (isa == ops::cpu::Isa::scalar && prompt_.tokens() > kLongForScalar) {
+      continue;
     }
-    logits = run(next_chunk(prompt_, cache.length(), answer[step]), cache);
+    SCOPED_TRACE(ops::cpu::isa_name(isa));
+    load_model(ops::cpu::make_cpu_ops(isa, ops::threads()));
+    const mx::array logits = prompt_logits();
+    EXPECT_LE(decided_disagreements(logits), json_.at("bf16_flips_decided").get<int>());
+    const mx::array last = mx::take(logits, prompt_.tokens() - 1, 0);
+    const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
+    EXPECT_LE(at_end.relative(), kKernelLogits) << "largest " << at_end.largest;
+    RecordProperty(std::string(ops::cpu::isa_name(isa)), std::to_string(at_end.relative()));
+    expect_decided_steps();
   }
 }
 

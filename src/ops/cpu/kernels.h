@@ -187,6 +187,9 @@ struct Kernels {
 
   /// Panels that codes_product and bf16_product like best at once for many rows.
   int product_panels = 1;
+
+  /// Rows from which codes_product is faster with whole tiles of kTileRows than with smaller ones.
+  int fewest_tile_rows = 5;
 };
 
 /// The kernels for an instruction set that this program was built with.

@@ -12,8 +12,11 @@ constexpr int kFewestTokensInBf16 = 32;
 
 constexpr int kRowsAThread = 4;
 
-int tile_rows_for(int rows) {
-  return rows >= 5 ? kTileRows : rows >= 3 ? 4 : rows;
+int tile_rows_for(const Kernels& kernels, int rows) {
+  if (rows >= kernels.fewest_tile_rows) {
+    return kTileRows;
+  }
+  return rows >= 3 ? 4 : std::max(1, rows);
 }
 
 const FloatsLayout* floats_layout(const CpuMatrix& matrix) {
@@ -68,7 +71,7 @@ void PreparedRows::prepare(Context& context, const RowSource& source, Matrices m
 void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matrices matrices) {
   rows_ = source.rows;
   tokens_ = source.tokens != 0 ? source.tokens : source.rows;
-  row_step_ = source.row_step != 0 ? source.row_step : std::max(1, tile_rows_for(rows_));
+  row_step_ = source.row_step != 0 ? source.row_step : tile_rows_for(kernels, rows_);
   int padded_width = source.width;
   bool in_bf16 = false;
   for (Split& split : splits_) {
