@@ -146,7 +146,7 @@ TEST_P(Ablations, change_no_logits) {
     // Tables are rounded elsewhere than a backend's own angles, and other numbers of heads are cut
     // into other tiles; the rest changes no number.
     const std::map<Defect, float> tolerances = {
-        {Defect::rope_tables_each_layer, 0.02F}, {Defect::repeated_heads, 1e-5F}
+        {Defect::rope_tables_each_layer, 0.02F}, {Defect::repeated_heads, 1e-4F}
     };
     const auto found = tolerances.find(info.defect);
     const float tolerance = found == tolerances.end() ? 0 : found->second;

@@ -313,7 +313,7 @@ class TooLittleMemory(CliTest):
 
     def test_refused_with_figures(self):
         result = run("generate", "-m", self.model, "-p", "Hi", "-n", self.LENGTH)
-        self.assert_error(result, 5, "available", "cache 4768.3 GiB", "--force")
+        self.assert_error(result, 5, "available", "cache 2384.2 GiB", "--force")
 
     def test_force(self):
         blue = self.write("blue.png", png(168, 168, BLUE))
