@@ -21,6 +21,7 @@ class DefectiveOps : public ops::Ops {
 
   std::string_view name() const override { return inner_.name(); }
   mx::Dtype dtype() const override { return inner_.dtype(); }
+  mx::Dtype rounding() const override { return inner_.rounding(); }
   mx::Dtype kv_dtype() const override { return inner_.kv_dtype(); }
   bool rotates_by_tables() const override { return inner_.rotates_by_tables(); }
   uint64_t weight_bytes(const ops::StoredWeights& stored) const override {

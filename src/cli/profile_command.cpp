@@ -79,7 +79,8 @@ Prompt front_prompt(const ProfileFlags& flags, const Frontend& frontend) {
   return prepare_chat(frontend, chat_template, input).prompt;
 }
 
-Json step_json(const StepProfile& step, int steps) {
+/// `own_bytes`: what operations hold beside MLX.
+Json step_json(const StepProfile& step, uint64_t own_bytes, int steps) {
   Json ops = Json::object();
   for (const auto& [name, op] : step.ops) {
     ops[name] = {{"count", op.count}, {"bytes", op.bytes}};
@@ -93,7 +94,7 @@ Json step_json(const StepProfile& step, int steps) {
         {"cache", step.bytes.cache},
         {"activations", step.bytes.activations},
         {"inputs", step.bytes.inputs}}},
-      {"memory", {{"active", step.active_memory}, {"step", step.step_memory}}},
+      {"memory", {{"active", step.active_memory + own_bytes}, {"step", step.step_memory}}},
       {"ms", {{"host", step.host_ms}, {"device", step.device_ms}, {"steps", steps}}},
       {"ops", ops}
   };
@@ -122,7 +123,7 @@ Json differences_json(const StepProfile& a, const StepProfile& b) {
 Json profile_json(const std::vector<StepProfile>& steps, const Engine& engine, int timed) {
   Json contexts = Json::array();
   for (const StepProfile& step : steps) {
-    contexts.push_back(step_json(step, timed));
+    contexts.push_back(step_json(step, engine.ops().own_bytes(), timed));
   }
   return {
       {"dtype", dtype_text(engine.dtype())},

@@ -23,10 +23,6 @@ constexpr int kProducts = 2;  // in one evaluation, so that its own time is lost
 constexpr int kRuns = 3;
 constexpr double kLongRunMs = 100;  // of all rows: the few have to do
 
-/// What is left of a lone product's rate in a whole prefill, where attention, norms and matrices
-/// that come from memory take their time.
-constexpr double kShareOfProduct = 0.7;
-
 /// Multiply-adds a second that any CPU with vectors does many times.
 constexpr double kLeastRate = 1e9;
 
@@ -109,7 +105,7 @@ double measured_rate(const ops::Ops& ops, ops::Matrix matrix) {
   if (1000.0 * kProducts * kRows * kSide * kSide / rate < kLongRunMs) {
     rate = std::max(rate, best_rate(ops, *packed, kRows, kProducts));
   }
-  return kShareOfProduct * rate;
+  return rate;
 }
 
 /// 12345 -> "12,345".

@@ -112,12 +112,6 @@ CheckResult judge(
                                          : failed(std::move(check), std::move(detail), figures);
 }
 
-/// Keys and values are rounded to the cache's dtype, and not all ways read them back.
-double slack_of(const Model& model, const Run& whole) {
-  const nn::KVCache cache = model.make_cache();
-  return tolerance_of(whole.logits().dtype(), cache.layers().front().buffer.format.dtype);
-}
-
 }  // namespace
 
 CheckResult check_cached(std::string check, const Model& model, const Run& whole) {
@@ -127,7 +121,9 @@ CheckResult check_cached(std::string check, const Model& model, const Run& whole
   pieces.decode();
   const std::string ways =
       fmt::format("{} decode steps behind {} tokens", kDecodeSteps, tokens - kDecodeSteps);
-  return judge(std::move(check), pieces.found(), slack_of(model, whole), ways);
+  return judge(
+      std::move(check), pieces.found(), tolerance_of(whole.logits().dtype(), model.rounding()), ways
+  );
 }
 
 CheckResult check_chunks(std::string check, const Model& model, const Run& whole) {
@@ -138,7 +134,9 @@ CheckResult check_chunks(std::string check, const Model& model, const Run& whole
     found.add(pieces.found());
   }
   const std::string ways = fmt::format("chunks of {}", fmt::join(kChunkSizes, ", "));
-  return judge(std::move(check), found, slack_of(model, whole), ways);
+  return judge(
+      std::move(check), found, tolerance_of(whole.logits().dtype(), model.rounding()), ways
+  );
 }
 
 }  // namespace whimbrel::verify

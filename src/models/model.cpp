@@ -10,7 +10,9 @@ Model::Model(nn::Decoder decoder, VisionTower tower)
 nn::KVCache Model::make_cache(int kv_bits) const {
   const ops::HeadShape& heads = config().attention.heads;
   return {
-      config().num_hidden_layers, heads, ops::kv_format(kv_bits, decoder_.kv_dtype(), heads.head_dim)
+      config().num_hidden_layers,
+      heads,
+      ops::kv_format(kv_bits, decoder_.kv_dtype(), heads.head_dim)
   };
 }
 

@@ -46,6 +46,9 @@ class Model {
   /// Final norm and language model head: hidden [rows, hidden_size] -> [rows, vocab_size].
   mx::array logits(const mx::array& hidden) const;
 
+  /// The coarsest dtype that its operations round activations to.
+  mx::Dtype rounding() const { return decoder_.rounding(); }
+
   const nn::DecoderConfig& config() const { return decoder_.config(); }
 
  private:

@@ -40,6 +40,9 @@ class Decoder {
 
   const DecoderConfig& config() const { return config_; }
 
+  /// Of its operations (ops::Ops::rounding).
+  mx::Dtype rounding() const { return ops_.rounding(); }
+
   /// Of a cache without codes.
   mx::Dtype kv_dtype() const { return ops_.kv_dtype(); }
 

@@ -104,6 +104,9 @@ class Ops {
   /// What activations and residuals are held in.
   virtual mx::Dtype dtype() const = 0;
 
+  /// The coarsest dtype that operations round activations to, inside or between them.
+  virtual mx::Dtype rounding() const = 0;
+
   /// What a cache without codes is held in.
   virtual mx::Dtype kv_dtype() const = 0;
 

@@ -184,6 +184,8 @@ class ReferenceOps : public Ops {
 
   mx::Dtype dtype() const override { return dtype_; }
 
+  mx::Dtype rounding() const override { return dtype_; }
+
   mx::Dtype kv_dtype() const override { return dtype_; }
 
   bool rotates_by_tables() const override { return false; }

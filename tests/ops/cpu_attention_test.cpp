@@ -140,37 +140,49 @@ struct Setting {
   const Norms* norms = nullptr;
 };
 
-/// Rows [first, first + count) of all sequences at once -> [rows][heads * head_dim], sequence after
-/// sequence.
+/// Rows [first, first + count) of a sequence.
 struct Piece {
   int first = 0;
   int count = 0;
 };
 
-Floats attend_pieces(
-    const Shape& shape,
-    std::vector<Sequence>& sequences,
-    const std::vector<Piece>& pieces,
-    const Setting& setting
+/// q, k and v of all pieces, side by side in each row, as a fused projection would give.
+Floats pieces_of_qkv(
+    const Shape& shape, const std::vector<Sequence>& sequences, const std::vector<Piece>& pieces
 ) {
   const auto q_width = static_cast<size_t>(shape.heads * shape.head_dim);
   const auto kv_width = static_cast<size_t>(shape.kv_heads * shape.head_dim);
-  // One array of q, k and v side by side, as a fused projection would give.
-  const size_t width = q_width + 2 * kv_width;
   size_t rows = 0;
   for (const Piece& piece : pieces) {
     rows += static_cast<size_t>(piece.count);
   }
-  Floats qkv(rows * width);
-  Floats out(rows * q_width, std::nanf(""));
+  Floats qkv(rows * (q_width + 2 * kv_width));
+  float* to = qkv.data();
+  const auto append = [&to](const Floats& from, size_t row, size_t width) {
+    std::memcpy(to, from.data() + row * width, width * sizeof(float));
+    to += width;
+  };
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const auto first = static_cast<size_t>(pieces[i].first);
+    for (size_t row = first; row < first + static_cast<size_t>(pieces[i].count); ++row) {
+      append(sequences[i].q, row, q_width);
+      append(sequences[i].k, row, kv_width);
+      append(sequences[i].v, row, kv_width);
+    }
+  }
+  return qkv;
+}
+
+std::vector<AttendSequence> views_of(
+    const Shape& shape, std::vector<Sequence>& sequences, const std::vector<Piece>& pieces
+) {
   std::vector<AttendSequence> views;
-  size_t row = 0;
+  int row = 0;
   for (size_t i = 0; i < sequences.size(); ++i) {
     Sequence& s = sequences[i];
-    const auto first = static_cast<size_t>(pieces[i].first);
-    const size_t angles = first * static_cast<size_t>(shape.head_dim / 2);
+    const size_t angles = static_cast<size_t>(pieces[i].first * (shape.head_dim / 2));
     views.push_back({
-        .first_row = static_cast<int>(row),
+        .first_row = row,
         .rows = pieces[i].count,
         .cached = pieces[i].first,
         .capacity = s.capacity,
@@ -179,13 +191,24 @@ Floats attend_pieces(
         .cos = s.cos.data() + angles,
         .sin = s.sin.data() + angles,
     });
-    for (size_t r = first; r < first + static_cast<size_t>(pieces[i].count); ++r, ++row) {
-      float* to = qkv.data() + row * width;
-      std::memcpy(to, s.q.data() + r * q_width, q_width * sizeof(float));
-      std::memcpy(to + q_width, s.k.data() + r * kv_width, kv_width * sizeof(float));
-      std::memcpy(to + q_width + kv_width, s.v.data() + r * kv_width, kv_width * sizeof(float));
-    }
+    row += pieces[i].count;
   }
+  return views;
+}
+
+/// Attends rows of all sequences at once -> [rows][heads * head_dim], sequence after sequence.
+Floats attend_pieces(
+    const Shape& shape,
+    std::vector<Sequence>& sequences,
+    const std::vector<Piece>& pieces,
+    const Setting& setting
+) {
+  const auto q_width = static_cast<size_t>(shape.heads * shape.head_dim);
+  const auto kv_width = static_cast<size_t>(shape.kv_heads * shape.head_dim);
+  const size_t width = q_width + 2 * kv_width;
+  const Floats qkv = pieces_of_qkv(shape, sequences, pieces);
+  const std::vector<AttendSequence> views = views_of(shape, sequences, pieces);
+  Floats out(qkv.size() / width * q_width, std::nanf(""));
   Attention a = {
       .heads = shape.heads,
       .kv_heads = shape.kv_heads,

@@ -9,8 +9,8 @@
 
 namespace whimbrel::test {
 
-/// This machine's operations without tiles, whose products of many rows round activations to
-/// bfloat16: for tests of what must be equal in exact arithmetic.
+/// This machine's operations on the widest instruction set that rounds no activations to bfloat16:
+/// for tests of what must be equal in exact arithmetic.
 inline std::unique_ptr<const ops::Ops> exact_ops() {
   if (ops::backend_name() != "cpu") {
     return ops::make_ops("", ops::mx::float32);

@@ -12,6 +12,7 @@ class LazyOps : public ops::Ops {
  public:
   std::string_view name() const override { return "lazy"; }
   ops::mx::Dtype dtype() const override { return ops::mx::bfloat16; }
+  ops::mx::Dtype rounding() const override { return ops::mx::bfloat16; }
   ops::mx::Dtype kv_dtype() const override { return ops::mx::bfloat16; }
   bool rotates_by_tables() const override { return false; }
   uint64_t weight_bytes(const ops::StoredWeights& stored) const override { return stored.bytes; }

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/scratch.h"
 
 namespace whimbrel::ops::cpu {
 
@@ -87,10 +87,10 @@ class AttendWorkspace {
 
   std::vector<Task>& tasks() { return tasks_; }
   /// `count` floats shared by all threads, [0] prepared rows, [1] results of splits.
-  float* shared(int purpose, size_t count) { return shared_[purpose].reserve(count); }
+  float* shared(int purpose, size_t count) { return shared_[purpose].of<float>(count); }
   /// Room for `count` floats on each of `threads` threads.
   void reserve_threads(int threads, size_t count);
-  float* of_thread(int thread) { return threads_[static_cast<size_t>(thread)].data(); }
+  float* of_thread(int thread) { return threads_[static_cast<size_t>(thread)].of<float>(0); }
   /// `count` counters at 0.
   std::atomic<int>* counters(size_t count);
 
@@ -98,23 +98,9 @@ class AttendWorkspace {
   size_t bytes() const;
 
  private:
-  class Buffer {
-   public:
-    float* reserve(size_t count);
-    float* data() const { return data_.get(); }
-    size_t bytes() const { return count_ * sizeof(float); }
-
-   private:
-    struct Free {
-      void operator()(float* p) const;
-    };
-    std::unique_ptr<float[], Free> data_;
-    size_t count_ = 0;
-  };
-
   std::vector<Task> tasks_;
-  Buffer shared_[2];
-  std::vector<Buffer> threads_;
+  Scratch shared_[2];
+  std::vector<Scratch> threads_;
   std::unique_ptr<std::atomic<int>[]> counters_;
   size_t counters_count_ = 0;
 };

@@ -1,34 +1,13 @@
-#include <algorithm>
-
 #include "ops/cpu/attend.h"
 
 namespace whimbrel::ops::cpu {
-
-namespace {
-
-constexpr std::align_val_t kAlignment{64};
-
-}  // namespace
-
-void AttendWorkspace::Buffer::Free::operator()(float* p) const {
-  ::operator delete[](p, kAlignment);
-}
-
-float* AttendWorkspace::Buffer::reserve(size_t count) {
-  if (count > count_) {
-    data_.reset();
-    count_ = std::max(count, count_ + count_ / 2);
-    data_.reset(static_cast<float*>(::operator new[](count_ * sizeof(float), kAlignment)));
-  }
-  return data_.get();
-}
 
 void AttendWorkspace::reserve_threads(int threads, size_t count) {
   if (threads_.size() < static_cast<size_t>(threads)) {
     threads_.resize(static_cast<size_t>(threads));
   }
-  for (Buffer& buffer : threads_) {
-    buffer.reserve(count);
+  for (Scratch& scratch : threads_) {
+    scratch.of<float>(count);
   }
 }
 
@@ -45,8 +24,8 @@ std::atomic<int>* AttendWorkspace::counters(size_t count) {
 
 size_t AttendWorkspace::bytes() const {
   size_t bytes = shared_[0].bytes() + shared_[1].bytes();
-  for (const Buffer& buffer : threads_) {
-    bytes += buffer.bytes();
+  for (const Scratch& scratch : threads_) {
+    bytes += scratch.bytes();
   }
   return bytes;
 }

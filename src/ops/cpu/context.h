@@ -4,7 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/cpu/kernels.h"
-#include "ops/cpu/memory.h"
+#include "ops/cpu/scratch.h"
 
 namespace whimbrel::ops::cpu {
 

@@ -341,6 +341,9 @@ class CpuOps : public Ops {
 
   std::string_view name() const override { return "cpu"; }
   mx::Dtype dtype() const override { return mx::float32; }
+  mx::Dtype rounding() const override {
+    return workspace_->context.kernels.bf16_product == nullptr ? mx::float32 : mx::bfloat16;
+  }
   mx::Dtype kv_dtype() const override { return mx::bfloat16; }
   bool rotates_by_tables() const override { return true; }
 

@@ -19,9 +19,8 @@
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
-constexpr Kernels generic_kernels(Isa isa) {
+constexpr Kernels generic_kernels() {
   Kernels kernels;
-  kernels.isa = isa;
   kernels.rms_norm = rms_norm;
   kernels.layer_norm = layer_norm;
   kernels.split_row = split_row;

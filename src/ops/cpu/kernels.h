@@ -27,9 +27,9 @@ enum class Float { bf16, f16, f32 };
 
 /// Where a panel of affine codes has what. A panel is 16 outputs of a matrix; it is a row of
 /// blocks, one a group of `group_size` inputs. A block: the codes in bit planes, then 16 scales,
-/// then 16 offsets. Planes are 8, 4, 2 and 1 bits wide, as many as `bits` is the sum of, the widest
-/// first, low bits in the widest plane... A plane of b bits is group_size * b / 32 vectors of 64
-/// bytes, vector j: 16 lanes (outputs) of 4 bytes. Seen as unpacked vectors v = 0 .. group_size / 4
+/// then 16 offsets. Planes are 8, 4, 2 or 1 bits wide and add up to `bits`, the widest first; it
+/// holds the low bits. A plane of b bits is group_size * b / 32 vectors of 64 bytes, vector j: 16
+/// lanes (outputs) of 4 bytes. Seen as unpacked vectors v = 0 .. group_size / 4
 /// - 1, of which lane n, byte i is the code of output n and input 4 v + i, the plane's vector j
 /// holds in its bits [b * t, b * t + b) the plane's bits of unpacked vector j + t * (group_size * b
 /// / 32).
@@ -155,8 +155,6 @@ struct FinishSwiglu {
 
 /// Functions of one instruction set.
 struct Kernels {
-  Isa isa = Isa::scalar;
-
   /// y = x / sqrt(mean(x^2) + eps) * weight.
   void (*rms_norm)(const float* x, const float* weight, float eps, int width, float* y) = nullptr;
   /// y = (x - mean) / sqrt(variance + eps) * weight + bias.

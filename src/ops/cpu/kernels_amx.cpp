@@ -15,7 +15,7 @@
 namespace whimbrel::ops::cpu::amx {
 
 constexpr Kernels tile_kernels() {
-  Kernels kernels = generic_kernels(Isa::amx);
+  Kernels kernels = generic_kernels();
   kernels.codes_product = codes_product_on_tiles;
   kernels.bf16_product = bf16_product_on_tiles;
   kernels.product_panels = 2;

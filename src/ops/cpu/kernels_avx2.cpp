@@ -6,6 +6,6 @@
 namespace whimbrel::ops::cpu::avx2 {
 
 extern const Kernels kernel_table;
-constinit const Kernels kernel_table = generic_kernels(Isa::avx2);
+constinit const Kernels kernel_table = generic_kernels();
 
 }  // namespace whimbrel::ops::cpu::avx2

@@ -6,6 +6,6 @@
 namespace whimbrel::ops::cpu::avx512 {
 
 extern const Kernels kernel_table;
-constinit const Kernels kernel_table = generic_kernels(Isa::avx512);
+constinit const Kernels kernel_table = generic_kernels();
 
 }  // namespace whimbrel::ops::cpu::avx512

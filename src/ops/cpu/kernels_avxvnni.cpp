@@ -6,6 +6,6 @@
 namespace whimbrel::ops::cpu::avxvnni {
 
 extern const Kernels kernel_table;
-constinit const Kernels kernel_table = generic_kernels(Isa::avxvnni);
+constinit const Kernels kernel_table = generic_kernels();
 
 }  // namespace whimbrel::ops::cpu::avxvnni

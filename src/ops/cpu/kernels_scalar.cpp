@@ -6,6 +6,6 @@
 namespace whimbrel::ops::cpu::scalar {
 
 extern const Kernels kernel_table;
-constinit const Kernels kernel_table = generic_kernels(Isa::scalar);
+constinit const Kernels kernel_table = generic_kernels();
 
 }  // namespace whimbrel::ops::cpu::scalar

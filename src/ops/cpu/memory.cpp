@@ -67,14 +67,4 @@ std::byte* WeightMemory::allocate(size_t bytes) {
   return piece;
 }
 
-void* Scratch::reserve(size_t bytes) {
-  if (bytes > bytes_) {
-    memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes + kLine);
-    const auto address = reinterpret_cast<uintptr_t>(memory_.get());
-    aligned_ = memory_.get() + (round_up(address, kLine) - address);
-    bytes_ = bytes;
-  }
-  return aligned_;
-}
-
 }  // namespace whimbrel::ops::cpu

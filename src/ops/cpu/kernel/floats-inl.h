@@ -24,6 +24,21 @@ WHIMBREL_INLINE TwoInputs load_inputs(const std::byte* panel, int k) {
   }
 }
 
+/// body(Constant<n>(), row) for blocks of n rows from `row` on, large ones first.
+template <typename Body>
+WHIMBREL_INLINE void in_row_blocks(int rows, const Body& body) {
+  int row = 0;
+  for (; row + 8 <= rows; row += 8) {
+    body(Constant<8>(), row);
+  }
+  for (; row + 2 <= rows; row += 2) {
+    body(Constant<2>(), row);
+  }
+  if (row < rows) {
+    body(Constant<1>(), row);
+  }
+}
+
 template <Float type>
 struct FloatsKernel {
   /// Rows x [rows][x_stride] -> out [rows][16].
@@ -56,16 +71,9 @@ struct FloatsKernel {
     for (int panel = 0; panel < p.panels; ++panel) {
       const std::byte* w = p.panel + panel * p.layout.panel_bytes();
       float* out = p.out + static_cast<size_t>(panel) * p.rows * kLanes;
-      int row = 0;
-      for (; row + 8 <= p.rows; row += 8) {
-        block<8>(w, p, p.x + row * p.x_stride, out + row * kLanes);
-      }
-      for (; row + 2 <= p.rows; row += 2) {
-        block<2>(w, p, p.x + row * p.x_stride, out + row * kLanes);
-      }
-      if (row < p.rows) {
-        block<1>(w, p, p.x + row * p.x_stride, out + row * kLanes);
-      }
+      in_row_blocks(p.rows, [&](auto rows, int row) __attribute__((always_inline)) {
+        block<decltype(rows)::value>(w, p, p.x + row * p.x_stride, out + row * kLanes);
+      });
     }
   }
 };

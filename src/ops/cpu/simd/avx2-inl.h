@@ -261,7 +261,6 @@ inline I32 dot4_at(I32 acc, U8 w, const int8_t* x) {
 inline I32 dot4_wide_at(I32 acc, U8 w, const int8_t* x) {
   return dot4_wide(acc, w, splat_quad(x));
 }
-constexpr bool kHasDotBf16 = false;
 
 __attribute__((always_inline)) inline void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);

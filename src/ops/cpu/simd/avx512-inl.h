@@ -213,7 +213,6 @@ inline I32 dot4_wide_at(I32 acc, U8 w, const int8_t* x) {
   return dot4_at(acc, w, x);
 }
 #if defined(__AVX512BF16__)
-constexpr bool kHasDotBf16 = true;
 /// Two bfloat16 in every lane.
 inline U8 splat_pair(const uint16_t* p) {
   int32_t pair;
@@ -226,8 +225,6 @@ inline F32 dot2_bf16(F32 acc, U8 w, U8 x) {
   const auto as_pairs = [](U8 pairs) { return __builtin_bit_cast(__m512bh, pairs.v); };
   return {_mm512_dpbf16_ps(acc.v, as_pairs(w), as_pairs(x))};
 }
-#else
-constexpr bool kHasDotBf16 = false;
 #endif
 
 #define WHIMBREL_SIMD_ACROSS

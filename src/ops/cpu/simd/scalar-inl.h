@@ -316,8 +316,6 @@ WHIMBREL_LOOP I32 dot4_at(I32 acc, U8 w, const int8_t* x) {
 WHIMBREL_LOOP I32 dot4_wide_at(I32 acc, U8 w, const int8_t* x) {
   return dot4_wide(acc, w, splat_quad(x));
 }
-/// Whether dot2_bf16 is there: dot products of pairs of bfloat16 (simd/avx512-inl.h).
-constexpr bool kHasDotBf16 = false;
 
 __attribute__((always_inline)) inline void prefetch(const void* p) {
   __builtin_prefetch(p);
