@@ -17,16 +17,16 @@ float from_bf16(uint16_t x) {
   return std::bit_cast<float>(static_cast<uint32_t>(x) << 16);
 }
 
-/// Numbers that start one element behind an aligned address.
-template <typename T>
+/// Numbers that start some elements behind an aligned address.
+template <typename T, int behind = 1>
 class Unaligned {
  public:
-  explicit Unaligned(size_t count = 0, T value = {}) : numbers_(count + 1, value) {}
-  T* data() { return numbers_.data() + 1; }
-  const T* data() const { return numbers_.data() + 1; }
-  T& operator[](size_t i) { return numbers_[i + 1]; }
-  const T& operator[](size_t i) const { return numbers_[i + 1]; }
-  size_t size() const { return numbers_.size() - 1; }
+  explicit Unaligned(size_t count = 0, T value = {}) : numbers_(count + behind, value) {}
+  T* data() { return numbers_.data() + behind; }
+  const T* data() const { return numbers_.data() + behind; }
+  T& operator[](size_t i) { return numbers_[i + behind]; }
+  const T& operator[](size_t i) const { return numbers_[i + behind]; }
+  size_t size() const { return numbers_.size() - behind; }
   bool operator==(const Unaligned&) const = default;
 
  private:
@@ -59,7 +59,7 @@ struct Rows {
 
 /// Keys or values of a sequence, all rows filled with what a rightful reader never uses: NaN.
 struct Cache {
-  Unaligned<std::byte> data;
+  Unaligned<std::byte, 2> data;  // words have even addresses
   Unaligned<uint16_t> scales;
   Unaligned<uint16_t> offsets;
 

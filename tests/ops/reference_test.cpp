@@ -326,7 +326,8 @@ TEST(ReferenceOps, experts_are_chosen_by_softmax_and_weighted) {
     const mx::array y = mx::fast::rms_norm(x, norm.weight, norm.eps);
     mx::array expected = x;
     const mx::array p = mx::softmax(mx::matmul(y, mx::transpose(router)), -1);
-    const mx::array second = mx::take(mx::sort(p, -1), mx::array({kExperts - 2}), -1);
+    const mx::array second =
+        mx::take(mx::partition(p, kExperts - 2, -1), mx::array({kExperts - 2}), -1);
     mx::array share = mx::where(mx::greater_equal(p, second), p, mx::zeros_like(p));
     if (renormalized) {
       share = mx::divide(share, mx::sum(share, -1, true));

@@ -222,8 +222,9 @@ inline U8 splat_pair(const uint16_t* p) {
 /// acc + the sum over a lane's two bfloat16 of w * x. Numbers below 2^-126 count as zero, and the
 /// sum is rounded twice: not the bits of two fma.
 inline F32 dot2_bf16(F32 acc, U8 w, U8 x) {
-  const auto as_pairs = [](U8 pairs) { return __builtin_bit_cast(__m512bh, pairs.v); };
-  return {_mm512_dpbf16_ps(acc.v, as_pairs(w), as_pairs(x))};
+  // clang 16 dies over the intrinsic's vectors of bfloat16 where it adds sanitizers.
+  __asm__("vdpbf16ps %2, %1, %0" : "+v"(acc.v) : "v"(w.v), "v"(x.v));
+  return acc;
 }
 #endif
 
