@@ -19,6 +19,10 @@ namespace whimbrel::ops::cpu {
 /// Outputs of a matrix that lie side by side in memory, and lanes of every vector in the kernels.
 constexpr int kLanes = 16;
 
+/// Panels that products with codes read side by side. One stretch of memory at a time leaves a core
+/// waiting: what it fetches ahead by itself is limited in each, and ends at a page's end.
+constexpr int kStreams = 8;
+
 /// Rows of a tile of activations in codes (SplitRows).
 constexpr int kTileRows = 8;
 

@@ -34,21 +34,19 @@ class Tasks {
   }
 
  private:
+  bool few_rows() const { return x_.rows() <= kFewRows; }
+
+  int panels_at_once() const { return few_rows() ? kStreams : context_.kernels.product_panels; }
+
   size_t tile_floats(int rows) const {
-    return static_cast<size_t>(x_.padded(rows)) * context_.kernels.product_panels * kLanes;
+    return static_cast<size_t>(x_.padded(rows)) * panels_at_once() * kLanes;
   }
 
-  /// With few rows the time is that of reading weights, which is best done in long stretches: each
-  /// thread gets a third of its share, then a third of what is left, and so on, so that threads end
-  /// together though one may have been held up.
   void cut(int product) {
     const CpuMatrix& w = *products_[static_cast<size_t>(product)].w;
-    const int step = context_.kernels.product_panels;
-    const int least = panels_a_task(context_.kernels, x_.rows(), w.panel_bytes());
-    const bool few = x_.rows() <= kFewRows;
     for (int first = 0; first < w.panels();) {
-      const int share = few ? (w.panels() - first) / (3 * context_.pool.threads()) : 0;
-      const int size = std::max(least, share / step * step);
+      const int size = few_rows() ? stretch(w, w.panels() - first)
+                                  : panels_a_task(context_.kernels, x_.rows(), w.panel_bytes());
       for (int i = 0; i < context_.pool.threads() && first < w.panels(); ++i) {
         const int end = std::min(w.panels(), first + size);
         context_.pieces.push_back({product, first, end});
@@ -57,9 +55,23 @@ class Tasks {
     }
   }
 
+  /// With few rows the time is that of reading weights, which is best done in long stretches: each
+  /// thread gets a third of its share, then a third of what is left, and so on, so that threads end
+  /// together though one may have been held up.
+  int stretch(const CpuMatrix& w, int left) const {
+    const int threads = context_.pool.threads();
+    const int share = left / (3 * threads);
+    if (share >= kStreams) {
+      return share / kStreams * kStreams;
+    }
+    const int step = context_.kernels.product_panels;
+    const int streams = std::min(kStreams / 2, w.panels() / threads) / step * step;
+    return std::max(streams, panels_a_task(context_.kernels, x_.rows(), w.panel_bytes()));
+  }
+
   void run_panels(const Product& product, int row, const Context::Piece& piece, int thread) const {
     const int rows = std::min(rows_, x_.rows() - row);
-    const int step = context_.kernels.product_panels;
+    const int step = panels_at_once();
     const size_t size = tile_floats(rows);
     float* tiles = context_.tiles[static_cast<size_t>(thread)].of<float>(2 * size);
     for (int panel = piece.first; panel < piece.end; panel += step) {

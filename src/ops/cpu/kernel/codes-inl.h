@@ -91,11 +91,10 @@ inline void clear(float* p, int count) {
 }
 
 /// The memory that comes soon: reading a block at a time is a pattern that hardware loses at pages.
-template <int lines>
+template <int lines, int ahead = 2304>
 WHIMBREL_INLINE void prefetch_lines(const std::byte* block) {
-  constexpr int kAhead = 2304;
   unroll<lines>([&](auto line)
-                    __attribute__((always_inline)) { prefetch(block + kAhead + 64 * line.value); });
+                    __attribute__((always_inline)) { prefetch(block + ahead + 64 * line.value); });
 }
 
 template <int bits, int group_size>
@@ -120,32 +119,24 @@ struct CodesKernel {
     return add(shift_left<8>(add(high[0], high[1])), add(low[0], low[1]));
   }
 
-  /// One row by itself, as in decoding: its sums stay in a register.
-  static void one_row(const CodesProduct& p) {
+  static WHIMBREL_INLINE void unpack_block(const std::byte* block, U8* w) {
+    unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
+      w[v.value] = unpack<bits, group_size, v.value>(block);
+    });
+  }
+
+  /// Adds a group's products to the 16 outputs of one row by itself, as in decoding.
+  static WHIMBREL_INLINE void add_block_to_row(
+      const std::byte* block, const CodesProduct& p, int group, float* out
+  ) {
     const SplitRows& x = *p.x;
-    const size_t block_bytes = p.layout.block_bytes();
-    const size_t x_step = static_cast<size_t>(x.tiles) * x.tile_bytes();
-    for (int panel = 0; panel < p.panels; ++panel) {
-      const std::byte* block = p.panel + panel * p.layout.panel_bytes();
-      const int8_t* hi = x.tile(0, p.first_tile);
-      const float* scale = x.scales + p.first_tile;
-      const float* x_sum = x.sums + p.first_tile;
-      F32 acc = zero_f32();
-      for (int group = 0; group < p.layout.groups; ++group) {
-        prefetch_lines<kLines>(block);
-        U8 w[kVectors];
-        unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-          w[v.value] = unpack<bits, group_size, v.value>(block);
-        });
-        const I32 dots = dot_row(w, hi, hi + group_size);
-        acc = add_group(acc, dots, *scale, *x_sum, load_affine(block, p.layout));
-        block += block_bytes;
-        hi += x_step;
-        scale += x.tiles;
-        x_sum += x.tiles;
-      }
-      store(p.out + static_cast<size_t>(panel) * kLanes, acc);
-    }
+    U8 w[kVectors];
+    unpack_block(block, w);
+    const int8_t* hi = x.tile(group, p.first_tile);
+    const I32 dots = dot_row(w, hi, hi + group_size);
+    const int place = group * x.tiles + p.first_tile;
+    const Affine affine = load_affine(block, p.layout);
+    store(out, add_group(load(out), dots, x.scales[place], x.sums[place], affine));
   }
 
   /// Adds a group's products to out [rows][16].
@@ -155,9 +146,7 @@ struct CodesKernel {
     const SplitRows& x = *p.x;
     const Affine affine = load_affine(block, p.layout);
     U8 w[kVectors];
-    unroll<kVectors>([&](auto v) __attribute__((always_inline)) {
-      w[v.value] = unpack<bits, group_size, v.value>(block);
-    });
+    unpack_block(block, w);
     const size_t first_row = static_cast<size_t>(group) * x.padded_rows();
     for (int row = rows.first; row < rows.end;) {
       const int8_t* hi = x.hi(group, row);
@@ -170,19 +159,33 @@ struct CodesKernel {
     }
   }
 
+  /// kStreams panels side by side, a block of each in turn.
   static void product(const CodesProduct& p) {
-    if (p.rows == 1 && p.x->tile_rows == 1) {
-      return one_row(p);
-    }
+    constexpr int kAhead = 1152;  // in each of the streams
     const RowRange rows = rows_of(p);
-    const size_t block_bytes = p.layout.block_bytes();
-    for (int panel = 0; panel < p.panels; ++panel) {
-      const std::byte* block = p.panel + panel * p.layout.panel_bytes();
-      float* out = p.out + static_cast<size_t>(panel) * p.tiles * p.x->tile_rows * kLanes;
-      clear(out, (rows.end - rows.first) * kLanes);
-      for (int group = 0; group < p.layout.groups; ++group, block += block_bytes) {
-        prefetch_lines<kLines>(block);
-        add_block(block, p, group, rows, out);
+    const bool one_row = p.rows == 1 && p.x->tile_rows == 1;
+    const size_t panel_bytes = p.layout.panel_bytes();
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * p.x->tile_rows * kLanes;
+    for (int panel = 0; panel < p.panels; panel += kStreams) {
+      const int streams = smaller(kStreams, p.panels - panel);
+      const std::byte* first_block = p.panel + panel * panel_bytes;
+      float* first_out = p.out + panel * panel_floats;
+      for (int stream = 0; stream < streams; ++stream) {
+        clear(first_out + stream * panel_floats, p.rows * kLanes);
+      }
+      for (int group = 0; group < p.layout.groups; ++group) {
+        const std::byte* block = first_block + group * p.layout.block_bytes();
+        float* out = first_out;
+        for (int stream = 0; stream < streams; ++stream) {
+          prefetch_lines<kLines, kAhead>(block);
+          if (one_row) {
+            add_block_to_row(block, p, group, out);
+          } else {
+            add_block(block, p, group, rows, out);
+          }
+          block += panel_bytes;
+          out += panel_floats;
+        }
       }
     }
   }
