@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/verify_difference.h"
+#include "engine/verify_layers.h"
 #include "engine/verify_tolerance.h"
 #include "models/prompt_chunk.h"
 
@@ -27,7 +28,23 @@ mx::array rows_of(const mx::array& logits, int first, int end) {
   return mx::slice(logits, start, stop);
 }
 
-/// Feeds a prompt piece by piece and measures each piece's logits by those of the whole.
+/// How pieces of a prompt lie from the whole.
+struct PiecesDifference {
+  LogitDifference logits = {};
+  LayerDifference layers = {};  // of a model with experts
+
+  void add(const PiecesDifference& next) {
+    logits.add(next.logits);
+    layers.add(next.layers);
+  }
+
+  bool within(double tolerance) const {
+    return logits.largest.within(tolerance) && layers.largest.within(tolerance);
+  }
+};
+
+/// Feeds a prompt piece by piece and measures each piece's logits by those of the whole; where
+/// there are experts each layer's rows by the whole's, which every layer is given.
 class PieceByPiece {
  public:
   PieceByPiece(const Model& model, const Run& whole)
@@ -46,18 +63,20 @@ class PieceByPiece {
     }
   }
 
-  const LogitDifference& found() const { return found_; }
+  const PiecesDifference& found() const { return found_; }
 
  private:
   const Prompt& prompt() const { return whole_.input->prompt; }
 
   void feed(const nn::Chunk& chunk) {
     const int position = cache_.length();
-    const mx::array logits = model_.logits(model_.forward(chunk, cache_));
+    const mx::array hidden =
+        whole_.routers.empty() ? model_.forward(chunk, cache_) : forward_by_layers(chunk);
+    const mx::array logits = model_.logits(hidden);
     mx::eval(cache_.arrays());
     for (int first = 0; first < chunk.rows(); first += kRows) {
       const int end = std::min(first + kRows, chunk.rows());
-      found_.add(logit_difference(
+      found_.logits.add(logit_difference(
           rows_of(logits, first, end),
           rows_of(whole_.logits(), position + first, position + end),
           position + first
@@ -65,51 +84,88 @@ class PieceByPiece {
     }
   }
 
+  mx::array forward_by_layers(const nn::Chunk& chunk) {
+    const int position = cache_.length();
+    DecoderStages stages;
+    const mx::array hidden = model_.forward(chunk, cache_, stages.listener(), [&](int layer) {
+      const mx::array& rows = whole_.decoder[static_cast<size_t>(layer) + 1].output;
+      return rows_of(rows, position, position + chunk.rows());
+    });
+    mx::eval(stages.arrays());
+    const int per_token = model_.config().moe->num_experts_per_tok;
+    found_.layers.add(layer_difference(stages, whole_, position, per_token));
+    return hidden;
+  }
+
   const Model& model_;
   const Run& whole_;
   nn::KVCache cache_;
-  LogitDifference found_;
+  PiecesDifference found_;
 };
 
-Json figures_of(const LogitDifference& found, double tolerance) {
-  return {
-      {"difference", found.largest.relative},
+Json figures_of(const PiecesDifference& found, double tolerance) {
+  const LogitDifference& logits = found.logits;
+  Json figures = {
+      {"difference", logits.largest.relative},
       {"tolerance", tolerance},
-      {"at", found.largest.row},
-      {"positions", found.positions},
-      {"decided", found.decided},
-      {"changed", found.changed}
+      {"at", logits.largest.row},
+      {"positions", logits.positions},
+      {"decided", logits.decided},
+      {"changed", logits.changed}
   };
+  if (!found.layers.stage.empty()) {
+    figures["layers"] = {
+        {"difference", found.layers.largest.relative},
+        {"at", found.layers.largest.row},
+        {"stage", found.layers.stage},
+        {"near_ties", found.layers.near_ties}
+    };
+  }
+  return figures;
+}
+
+std::string detail_of(const PiecesDifference& found, double tolerance, std::string_view ways) {
+  const LogitDifference& logits = found.logits;
+  std::string detail = fmt::format(
+      "{}: {} logit rows differ by at most {:.2g} of their largest value, at token {}",
+      ways,
+      logits.positions,
+      logits.largest.relative,
+      logits.largest.row
+  );
+  if (!found.layers.stage.empty()) {
+    detail += fmt::format(
+        ", layers each by itself by {:.2g}, at token {} in {} ({} near ties of experts left out)",
+        found.layers.largest.relative,
+        found.layers.largest.row,
+        found.layers.stage,
+        found.layers.near_ties
+    );
+  }
+  return detail + fmt::format("; {:.2g} allowed", tolerance);
 }
 
 CheckResult judge(
-    std::string check, const LogitDifference& found, double tolerance, std::string_view ways
+    std::string check, const PiecesDifference& found, double tolerance, std::string_view ways
 ) {
   const Json figures = figures_of(found, tolerance);
-  if (!found.changed.empty()) {
+  const LogitDifference& logits = found.logits;
+  if (!logits.changed.empty()) {
     return failed(
         std::move(check),
         fmt::format(
             "{}: another best token at {} of {} decided positions, first at {}",
             ways,
-            found.changed.size(),
-            found.decided,
-            found.changed.front()
+            logits.changed.size(),
+            logits.decided,
+            logits.changed.front()
         ),
         figures
     );
   }
-  std::string detail = fmt::format(
-      "{}: {} logit rows differ by at most {:.2g} of their largest value, at token {}; {:.2g} "
-      "allowed",
-      ways,
-      found.positions,
-      found.largest.relative,
-      found.largest.row,
-      tolerance
-  );
-  return found.largest.within(tolerance) ? passed(std::move(check), std::move(detail), figures)
-                                         : failed(std::move(check), std::move(detail), figures);
+  std::string detail = detail_of(found, tolerance, ways);
+  return found.within(tolerance) ? passed(std::move(check), std::move(detail), figures)
+                                 : failed(std::move(check), std::move(detail), figures);
 }
 
 }  // namespace
@@ -127,7 +183,7 @@ CheckResult check_cached(std::string check, const Model& model, const Run& whole
 }
 
 CheckResult check_chunks(std::string check, const Model& model, const Run& whole) {
-  LogitDifference found;
+  PiecesDifference found;
   for (const int size : kChunkSizes) {
     PieceByPiece pieces(model, whole);
     pieces.prefill(whole.input->prompt.tokens(), size);

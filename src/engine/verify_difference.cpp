@@ -16,12 +16,6 @@ namespace {
 /// measured by nothing smaller.
 constexpr double kLeastScale = 1e-3;
 
-std::vector<float> to_floats(const mx::array& array) {
-  mx::array values = mx::contiguous(mx::astype(array, mx::float32));
-  values.eval();
-  return {values.data<float>(), values.data<float>() + values.size()};
-}
-
 mx::array to_rows(const mx::array& array) {
   const int rows = array.shape(0);
   return mx::reshape(mx::astype(array, mx::float32), {rows, static_cast<int>(array.size()) / rows});
@@ -38,10 +32,6 @@ double share(double part, double of) {
   return part == 0 ? 0 : part / of;
 }
 
-bool is_larger(double relative, double than) {
-  return std::isnan(relative) ? !std::isnan(than) : relative > than;
-}
-
 std::vector<uint32_t> best_tokens(const mx::array& logits) {
   mx::array best = mx::argmax(logits, 1);
   best.eval();
@@ -55,6 +45,16 @@ std::vector<float> leads(const mx::array& logits) {
 }
 
 }  // namespace
+
+bool is_larger(double relative, double than) {
+  return std::isnan(relative) ? !std::isnan(than) : relative > than;
+}
+
+std::vector<float> to_floats(const mx::array& array) {
+  mx::array values = mx::contiguous(mx::astype(array, mx::float32));
+  values.eval();
+  return {values.data<float>(), values.data<float>() + values.size()};
+}
 
 Difference difference(const mx::array& found, const mx::array& expected) {
   const mx::array rows = to_rows(expected);

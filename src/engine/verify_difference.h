@@ -21,15 +21,21 @@ struct Difference {
   bool within(double tolerance) const { return relative <= tolerance; }
 };
 
+/// Whether a difference is the larger one; NaN is larger than any number.
+bool is_larger(double relative, double than);
+
+/// The numbers of an array of any dtype.
+std::vector<float> to_floats(const mx::array& array);
+
 /// Both [rows, ...], any dtype, one shape.
 Difference difference(const mx::array& found, const mx::array& expected);
 
 /// Logits of consecutive positions against those that they should be.
 struct LogitDifference {
-  Difference largest;  // its row is the position
+  Difference largest = {};  // its row is the position
   int positions = 0;
-  int decided = 0;           // positions whose expected best logit leads by kDecidedGap
-  std::vector<int> changed;  // decided positions with another best token
+  int decided = 0;                // positions whose expected best logit leads by kDecidedGap
+  std::vector<int> changed = {};  // decided positions with another best token
 
   void add(const LogitDifference& next);
 };

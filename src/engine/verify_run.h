@@ -16,11 +16,23 @@ struct Stage {
   mx::array output;
 };
 
+/// What one forward of a decoder put out.
+struct DecoderStages {
+  std::vector<Stage> outputs = {};
+  std::vector<Stage> routers = {};  // of layers with experts: their routers' logits
+
+  /// Fills them; evaluates nothing.
+  nn::StageListener listener();
+
+  std::vector<mx::array> arrays() const;
+};
+
 /// One input that went through the model whole, in one forward.
 struct Run {
   const Input* input;
   std::vector<std::vector<Stage>> pictures = {};  // of the tower, for each picture
   std::vector<Stage> decoder = {};                // the last one is `logits` [tokens, vocab_size]
+  std::vector<Stage> routers = {};                // beside it: logits of the layers' routers
   std::vector<nn::Features> features = {};        // of each picture
 
   const mx::array& logits() const { return decoder.back().output; }

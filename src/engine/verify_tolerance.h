@@ -6,10 +6,17 @@
 
 namespace whimbrel::verify {
 
+/// A unit in the last place of a value near 1.
+inline double unit_of(mlx::core::Dtype dtype) {
+  if (dtype == mlx::core::float32) {
+    return 0x1p-23;
+  }
+  return dtype == mlx::core::float16 ? 0x1p-10 : 0x1p-7;
+}
+
 /// How far two ways of computing one thing may lie apart, for an activation dtype: each row (of a
 /// token or a patch) as a share of its own largest value. Ways differ in the order of sums only, so
-/// what is allowed is rounding: a unit in the last place is 2^-23, 2^-10 and 2^-7 of a value, and
-/// it adds up over a model's layers.
+/// what is allowed is rounding, a few units of the dtype: it adds up over a model's layers.
 ///   float32   what the project's tests allow against transformers (tests/support/tolerance.h)
 ///   float16   ten units
 ///   bfloat16  six to seven units: some 36 layers of two rounded additions each give

@@ -32,10 +32,13 @@ mx::array Model::forward(
 }
 
 mx::array Model::forward(
-    const nn::Chunk& chunk, nn::KVCache& cache, const nn::StageListener& on_stage
+    const nn::Chunk& chunk,
+    nn::KVCache& cache,
+    const nn::StageListener& on_stage,
+    const nn::LayerForcing& forced
 ) const {
   nn::KVCache* const caches[] = {&cache};
-  return decoder_.forward({&chunk, 1}, caches, on_stage);
+  return decoder_.forward({&chunk, 1}, caches, on_stage, forced);
 }
 
 mx::array Model::logits(const mx::array& hidden) const {

@@ -40,7 +40,10 @@ class Model {
 
   /// The same for one sequence.
   mx::array forward(
-      const nn::Chunk& chunk, nn::KVCache& cache, const nn::StageListener& on_stage = {}
+      const nn::Chunk& chunk,
+      nn::KVCache& cache,
+      const nn::StageListener& on_stage = {},
+      const nn::LayerForcing& forced = {}
   ) const;
 
   /// Final norm and language model head: hidden [rows, hidden_size] -> [rows, vocab_size].

@@ -52,7 +52,10 @@ std::vector<SequenceRows> Decoder::plan(
 }
 
 mx::array Decoder::forward(
-    std::span<const Chunk> chunks, std::span<KVCache* const> caches, const StageListener& on_stage
+    std::span<const Chunk> chunks,
+    std::span<KVCache* const> caches,
+    const StageListener& on_stage,
+    const LayerForcing& forced
 ) const {
   const std::vector<SequenceRows> sequences = plan(chunks, caches);
   const StageReporter report(on_stage);
@@ -61,10 +64,14 @@ mx::array Decoder::forward(
   for (int i = 0; i < config_.num_hidden_layers; ++i) {
     const Layer& layer = layers_[static_cast<size_t>(i)];
     x = layer.self_attn(ops_, x, sequences);
+    if (const auto* moe = std::get_if<MoeMlp>(&layer.mlp); moe != nullptr && report.is_heard()) {
+      report("model.layers.{}.mlp.gate", i, moe->router_logits(ops_, x));
+    }
     x = std::visit([&](const auto& mlp) { return mlp(ops_, x); }, layer.mlp);
     x = add_deepstack(x, chunks, i);
     assert_residual_dtype(x, ops_.dtype(), i);
     report("model.layers.{}", i, x);
+    x = forced ? forced(i) : x;
   }
   return x;
 }

@@ -48,9 +48,12 @@ class Decoder {
 
   /// Runs the chunks' tokens, each chunk behind the tokens of its cache, and appends them there ->
   /// the hidden states before the final norm, the chunks' rows one behind the other
-  /// [rows, hidden_size].
+  /// [rows, hidden_size]. A listener hears routers, too (`model.layers.0.mlp.gate`: their logits).
   mx::array forward(
-      std::span<const Chunk> chunks, std::span<KVCache* const> caches, const StageListener& on_stage
+      std::span<const Chunk> chunks,
+      std::span<KVCache* const> caches,
+      const StageListener& on_stage,
+      const LayerForcing& forced = {}
   ) const;
 
   /// Final norm and head: hidden [rows, hidden_size] -> [rows, vocab_size].

@@ -23,4 +23,8 @@ mx::array MoeMlp::operator()(const ops::Ops& ops, const mx::array& x) const {
   return ops.experts_residual(x, norm_, experts_);
 }
 
+mx::array MoeMlp::router_logits(const ops::Ops& ops, const mx::array& x) const {
+  return ops.norm_linears(x, norm_, {&experts_.router, 1})[0];
+}
+
 }  // namespace whimbrel::nn

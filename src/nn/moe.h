@@ -33,6 +33,9 @@ class MoeMlp {
   /// x [rows, hidden_size] -> the residual stream behind the layer, same shape and dtype.
   mx::array operator()(const ops::Ops& ops, const mx::array& x) const;
 
+  /// The router's logits of the same x, by which experts are chosen: [rows, num_experts].
+  mx::array router_logits(const ops::Ops& ops, const mx::array& x) const;
+
  private:
   ops::RmsNorm norm_;
   ops::Experts experts_;

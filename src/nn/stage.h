@@ -12,10 +12,16 @@ namespace whimbrel::nn {
 /// (`visual.blocks.3`, `model.layers.0`). Empty in ordinary use, where it costs nothing.
 using StageListener = std::function<void(std::string_view stage, const mlx::core::array& output)>;
 
+/// Gives the rows that go on behind a decoder layer in place of its own: what each layer does by
+/// itself is seen only where all take the rows of another run. Empty in ordinary use.
+using LayerForcing = std::function<mlx::core::array(int layer)>;
+
 /// Tells a listener, where there is one.
 class StageReporter {
  public:
   explicit StageReporter(const StageListener& listener) : listener_(listener) {}
+
+  bool is_heard() const { return static_cast<bool>(listener_); }
 
   void operator()(std::string_view stage, const mlx::core::array& output) const {
     if (listener_) {

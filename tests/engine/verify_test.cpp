@@ -14,11 +14,14 @@
 #include "engine/engine.h"
 #include "engine/verify_cache.h"
 #include "engine/verify_difference.h"
+#include "engine/verify_layers.h"
 #include "engine/verify_order.h"
 #include "engine/verify_reference.h"
 #include "engine/verify_stages.h"
 #include "engine/verify_text.h"
 #include "engine/verify_tolerance.h"
+#include "ops/cpu/cpu_ops.h"
+#include "ops/device.h"
 #include "tests/support/reference.h"
 #include "tests/support/tolerance.h"
 
@@ -34,22 +37,22 @@ using verify::Reference;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr const char* kBundled = "tiny-qwen2-5-vl-4bit";
+constexpr const char* kWithExperts = "tiny-qwen3-vl-moe-4bit";
 
 /// A loaded checkpoint with its inputs.
 struct Loaded {
   explicit Loaded(std::string_view name, mx::Dtype dtype = mx::float32)
+      : Loaded(name, ops::make_reference_ops(dtype, ops::Arithmetic::float32)) {}
+
+  Loaded(std::string_view name, std::unique_ptr<const ops::Ops> ops)
       : frontend(load_frontend(bundled_model(name))),
         checkpoint(frontend.config),
-        engine(frontend, checkpoint, make_ops(dtype), LoadEvents{}),
+        engine(frontend, checkpoint, std::move(ops), LoadEvents{}),
         inputs(
             verify::make_inputs(
                 frontend, ChatTemplate::load(frontend.config.folder, frontend.tokenizer)
             )
         ) {}
-
-  static std::unique_ptr<const ops::Ops> make_ops(mx::Dtype dtype) {
-    return ops::make_reference_ops(dtype, ops::Arithmetic::float32);
-  }
 
   std::map<std::string, CheckResult> check(const std::optional<Reference>& reference = {}) const {
     const std::vector<verify::Run> runs = verify::run_inputs(engine.model(), inputs);
@@ -165,8 +168,10 @@ TEST(VerifyDifference, another_best_token_counts_where_it_is_decided) {
   EXPECT_EQ(result.changed, std::vector<int>{10});
 }
 
-TEST(VerifyCache, wrong_positions_of_decode_steps_are_found) {
-  const Loaded loaded(kBundled);
+class VerifyCache : public testing::TestWithParam<const char*> {};
+
+TEST_P(VerifyCache, wrong_positions_of_decode_steps_are_found) {
+  const Loaded loaded(GetParam());
   for (const verify::Input* input : {&loaded.inputs.long_text, &loaded.inputs.pictures->shapes}) {
     verify::Run whole = verify::run_whole(loaded.engine.model(), *input);
     verify::Input shifted = *input;
@@ -177,13 +182,83 @@ TEST(VerifyCache, wrong_positions_of_decode_steps_are_found) {
   }
 }
 
-TEST(VerifyCache, wrong_positions_of_chunks_are_found) {
-  const Loaded loaded(kBundled);
+TEST_P(VerifyCache, wrong_positions_of_chunks_are_found) {
+  const Loaded loaded(GetParam());
   verify::Run whole = verify::run_whole(loaded.engine.model(), loaded.inputs.pictures->shapes);
   verify::Input shifted = *whole.input;
   shifted.prompt.positions.axes[1][60] += 3;
   whole.input = &shifted;
   EXPECT_EQ(verify::check_chunks("chunks", loaded.engine.model(), whole).outcome, Outcome::failed);
+}
+
+TEST_P(VerifyCache, one_wrong_position_of_a_text_is_found) {
+  const Loaded loaded(GetParam());
+  verify::Run whole = verify::run_whole(loaded.engine.model(), loaded.inputs.text);
+  verify::Input shifted = *whole.input;
+  const size_t late = shifted.prompt.positions.axes[0].size() - 5;
+  for (std::vector<int32_t>& axis : shifted.prompt.positions.axes) {
+    axis[late] += 2;
+  }
+  whole.input = &shifted;
+  EXPECT_EQ(verify::check_chunks("chunks", loaded.engine.model(), whole).outcome, Outcome::failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, VerifyCache, testing::Values(kBundled, kWithExperts));
+
+/// Two experts of nearly the same weight: which one a token goes to is up to rounding.
+TEST(VerifyCache, another_of_two_tied_experts_is_no_fault) {
+  if (ops::backend_name() != "cpu") {
+    GTEST_SKIP() << "on a GPU";
+  }
+  for (const ops::cpu::Isa isa : ops::cpu::available_isas()) {
+    SCOPED_TRACE(ops::cpu::isa_name(isa));
+    const Loaded loaded(kWithExperts, ops::cpu::make_cpu_ops(isa, ops::threads()));
+    const Model& model = loaded.engine.model();
+    const verify::Run whole = verify::run_whole(model, loaded.inputs.text);
+    expect_passed(verify::check_chunks("chunks", model, whole));
+  }
+}
+
+/// A run whose only layer sends tokens to two of four experts, the third close behind the second at
+/// the last of three positions.
+struct RoutedRun {
+  verify::Input input = {"text", {}};
+  verify::Run whole = {
+      .input = &input,
+      .decoder = {{"model.embed_tokens", mx::zeros({3, 2})}, {"model.layers.0", mx::ones({3, 2})}},
+      .routers = {
+          {"model.layers.0.mlp.gate",
+           mx::array(
+               {4.0F, 3.0F, 2.0F, 1.0F, 4.0F, 3.0F, 2.0F, 1.0F, 4.0F, 3.0F, 2.9999F, 1.0F}, {3, 4}
+           )}
+      }
+  };
+
+  /// The last two positions with 0.0001 more at the third expert, and other rows behind the layer.
+  verify::LayerDifference difference(const mx::array& rows) const {
+    const mx::array router({4.0F, 3.0F, 2.0001F, 1.0F, 4.0F, 3.0F, 3.0F, 1.0F}, {2, 4});
+    const verify::DecoderStages stages = {
+        .outputs = {{"model.embed_tokens", mx::zeros({2, 2})}, {"model.layers.0", rows}},
+        .routers = {{"model.layers.0.mlp.gate", router}}
+    };
+    return verify::layer_difference(stages, whole, 1, 2);
+  }
+};
+
+TEST(VerifyLayers, what_tied_experts_make_is_not_compared) {
+  const mx::array another_expert({1.0F, 1.0F, 1.0F, 9.0F}, {2, 2});
+  const verify::LayerDifference found = RoutedRun().difference(another_expert);
+  EXPECT_EQ(found.near_ties, 1);
+  EXPECT_EQ(found.stage, "model.layers.0.mlp.gate");
+  EXPECT_NEAR(found.largest.relative, 2.5e-5, 1e-6);
+}
+
+TEST(VerifyLayers, what_certain_experts_make_is_compared) {
+  const mx::array wrong({1.0F, 3.0F, 1.0F, 1.0F}, {2, 2});
+  const verify::LayerDifference found = RoutedRun().difference(wrong);
+  EXPECT_EQ(found.stage, "model.layers.0");
+  EXPECT_EQ(found.largest.row, 1);
+  EXPECT_DOUBLE_EQ(found.largest.relative, 2);
 }
 
 /// A run of one picture and a decoder of one layer.
