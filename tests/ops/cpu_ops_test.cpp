@@ -204,6 +204,18 @@ TEST_P(CpuOps, a_row_is_the_same_alone_and_among_others) {
   }
 }
 
+TEST_P(CpuOps, many_rows_are_the_same_among_more) {
+  constexpr int kFirst = 237;  // they lie elsewhere in tiles, and on both sides of a block's border
+  constexpr int kCount = 37;
+  const Both w = both({90, kWidth}, true);
+  const mx::array x = mx::random::normal({300, kWidth});
+  const mx::array among = cpu_->linear(x, *w.cpu);
+  const mx::array alone =
+      cpu_->linear(mx::slice(x, mx::Shape{kFirst, 0}, mx::Shape{kFirst + kCount, kWidth}), *w.cpu);
+  const mx::array expected = mx::slice(among, mx::Shape{kFirst, 0}, mx::Shape{kFirst + kCount, 90});
+  EXPECT_TRUE(mx::array_equal(alone, expected).item<bool>());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Forms,
     CpuOps,

@@ -13,6 +13,13 @@ constexpr int kFewestTokensInBf16 = 32;
 
 constexpr int kRowsAThread = 4;
 
+/// An odd number of cache lines: rows that lie a power of two apart, as a tile loads them, would
+/// share few of a cache's sets.
+size_t spread_stride(size_t numbers) {
+  constexpr size_t kLine = 64 / sizeof(uint16_t);
+  return ((numbers + kLine - 1) / kLine | 1) * kLine;
+}
+
 int tile_rows_for(const Kernels& kernels, int rows) {
   if (rows >= kernels.fewest_tile_rows) {
     return kTileRows;
@@ -121,7 +128,8 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
   const size_t numbers = static_cast<size_t>(rows_) * stride_;
   own_floats_ = same ? nullptr : float_memory_.of<float>(numbers);
   floats_ = same ? source.x : own_floats_;
-  bf16_ = in_bf16 ? bf16_memory_.of<uint16_t>(numbers) : nullptr;
+  bf16_stride_ = spread_stride(stride_);
+  bf16_ = in_bf16 ? bf16_memory_.of<uint16_t>(static_cast<size_t>(rows_) * bf16_stride_) : nullptr;
 }
 
 void PreparedRows::set_up_split(Grouped& grouped, int group_size, int width) {
@@ -172,7 +180,7 @@ void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, 
     }
   }
   if (bf16_ != nullptr) {
-    kernels.to_bf16(x, stride_, bf16_ + row * stride_);
+    kernels.to_bf16(x, stride_, bf16_ + row * bf16_stride_);
   }
 }
 
@@ -262,8 +270,8 @@ void PreparedRows::multiply_bf16(
         .panel = product.matrix->panel(product.expert, product.panel + i),
         .panels = step,
         .width = floats_layout(*product.matrix)->width,
-        .x = bf16_ + product.row * stride_,
-        .x_stride = stride_,
+        .x = bf16_ + product.row * bf16_stride_,
+        .x_stride = bf16_stride_,
         .rows = product.rows,
         .out = out + i * apart,
     });

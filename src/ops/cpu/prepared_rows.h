@@ -99,6 +99,7 @@ class PreparedRows {
   float* own_floats_ = nullptr;  // rows that differ from the source's
   const float* floats_ = nullptr;
   uint16_t* bf16_ = nullptr;  // rows in bfloat16, where a product takes them
+  size_t bf16_stride_ = 0;
   Scratch float_memory_;
   Scratch bf16_memory_;
   std::array<Grouped, kGroupSizes.size()> groupeds_ = {};
