@@ -70,7 +70,11 @@ class Run {
     float* logits = workspace_.logits.of<float>(static_cast<size_t>(tokens()) * experts);
     workspace_.routed.prepare(
         context_,
-        {product_.x, tokens(), product_.router->inputs(), product_.norm},
+        {.x = product_.x,
+         .rows = tokens(),
+         .width = product_.router->inputs(),
+         .norm = product_.norm,
+         .tokens = 1},  // a rounded logit could choose another expert
         {&product_.router, 1}
     );
     const Product products[] = {{.w = product_.router, .out = logits}};

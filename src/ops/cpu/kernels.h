@@ -95,6 +95,60 @@ struct CodesProduct {
   float* out = nullptr;  // [panels][tiles * tile_rows][16]
 };
 
+/// Rows of a tile of activations in bfloat16 (Bf16Rows).
+constexpr int kBf16TileRows = 16;
+
+/// Inputs of a tile of activations in bfloat16.
+constexpr int kBf16TileInputs = 32;
+
+/// Rows of activations rounded to bfloat16, for products with codes. Rows that fill up the last
+/// tile are zero.
+struct Bf16Rows {
+  /// [groups * group_size / 32][tiles][16][32].
+  uint16_t* numbers = nullptr;
+  /// [tiles * 16][sums_width()]: the sum of each group's rounded numbers as h, l, h, l, where h + l
+  /// is the sum but for its last bits; zeros behind the last group.
+  uint16_t* sums = nullptr;
+  int tiles = 0;
+  int group_size = 0;
+  int groups = 0;
+
+  static constexpr int kSumsAGroup = 4;
+
+  WHIMBREL_KERNEL_INLINE int width() const { return groups * group_size; }
+  WHIMBREL_KERNEL_INLINE int padded_rows() const { return tiles * kBf16TileRows; }
+  WHIMBREL_KERNEL_INLINE int sums_width() const {
+    const int tile_groups = kBf16TileInputs / kSumsAGroup;
+    return (groups + tile_groups - 1) / tile_groups * kBf16TileInputs;
+  }
+  WHIMBREL_KERNEL_INLINE size_t number_count() const {
+    return static_cast<size_t>(padded_rows()) * width();
+  }
+  WHIMBREL_KERNEL_INLINE size_t sum_count() const {
+    return static_cast<size_t>(padded_rows()) * sums_width();
+  }
+  /// The tile of inputs [32 part, 32 part + 32).
+  WHIMBREL_KERNEL_INLINE uint16_t* tile(int part, int index) const {
+    constexpr size_t kNumbers = size_t{kBf16TileRows} * kBf16TileInputs;
+    return numbers + (static_cast<size_t>(part) * tiles + index) * kNumbers;
+  }
+  WHIMBREL_KERNEL_INLINE uint16_t* sums_of(int row) const {
+    return sums + static_cast<size_t>(row) * sums_width();
+  }
+};
+
+/// CodesProduct for rows in bfloat16: codes are exact in it, each group is summed in float32, then
+/// scaled. A row's sum does not depend on the others.
+struct CodesBf16Product {
+  const std::byte* panel = nullptr;  // the first one
+  int panels = 0;
+  CodesLayout layout = {};
+  const Bf16Rows* x = nullptr;
+  int first_tile = 0;
+  int tiles = 0;
+  float* out = nullptr;  // [panels][tiles * 16][16]
+};
+
 /// A panel of plain numbers, 16 outputs: bf16 [width / 2][16][2], so that two inputs of an output
 /// lie side by side; f16 and f32 [width][16]. bf16 panels are padded with zeros to a multiple of 32
 /// inputs.
@@ -171,6 +225,10 @@ struct Kernels {
   void (*to_bf16)(const float* x, size_t count, uint16_t* y) = nullptr;
 
   void (*codes_product)(const CodesProduct&) = nullptr;
+  /// None where products of integers are as fast, as is what makes its rows: row `row` of `out`
+  /// from x [groups * group_size].
+  void (*codes_bf16_product)(const CodesBf16Product&) = nullptr;
+  void (*round_row)(const float* x, const Bf16Rows& out, int row) = nullptr;
   void (*floats_product)(const FloatsProduct&) = nullptr;
   /// None where float32 products are as fast.
   void (*bf16_product)(const Bf16Product&) = nullptr;

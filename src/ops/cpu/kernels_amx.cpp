@@ -11,12 +11,16 @@
 //
 #include "ops/cpu/kernel/codes_amx-inl.h"
 #include "ops/cpu/kernel/floats_amx-inl.h"
+//
+#include "ops/cpu/kernel/codes_bf16_amx-inl.h"
 
 namespace whimbrel::ops::cpu::amx {
 
 constexpr Kernels tile_kernels() {
   Kernels kernels = generic_kernels();
   kernels.codes_product = codes_product_on_tiles;
+  kernels.codes_bf16_product = codes_bf16_product_on_tiles;
+  kernels.round_row = round_row;
   kernels.bf16_product = bf16_product_on_tiles;
   kernels.product_panels = 2;
   kernels.fewest_tile_rows = 3;

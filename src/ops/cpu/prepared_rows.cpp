@@ -7,10 +7,18 @@ namespace whimbrel::ops::cpu {
 
 namespace {
 
-/// The rows of fewer tokens are multiplied in float32: their time is that of reading the weights.
+/// The rows of fewer tokens are multiplied in float32 or as integers: their time is that of reading
+/// the weights.
 constexpr int kFewestTokensInBf16 = 32;
 
 constexpr int kRowsAThread = 4;
+
+/// An odd number of cache lines: rows that lie a power of two apart, as a tile loads them, would
+/// share few of a cache's sets.
+size_t spread_stride(size_t numbers) {
+  constexpr size_t kLine = 64 / sizeof(uint16_t);
+  return ((numbers + kLine - 1) / kLine | 1) * kLine;
+}
 
 int tile_rows_for(const Kernels& kernels, int rows) {
   if (rows >= kernels.fewest_tile_rows) {
@@ -28,6 +36,12 @@ bool multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout, int 
          tokens >= kFewestTokensInBf16;
 }
 
+/// Experts' rows (row_step given) are too few to unpack codes for.
+bool codes_in_bf16(const Kernels& kernels, const RowSource& source, int tokens) {
+  return kernels.codes_bf16_product != nullptr && source.row_step == 0 &&
+         tokens >= kFewestTokensInBf16;
+}
+
 void clear_split_row(const SplitRows& rows, int row) {
   const auto group_size = static_cast<size_t>(rows.group_size);
   for (int group = 0; group < rows.groups; ++group) {
@@ -38,6 +52,15 @@ void clear_split_row(const SplitRows& rows, int row) {
     rows.scales[place] = 0;
     rows.sums[place] = 0;
   }
+}
+
+void clear_rounded_row(const Bf16Rows& rows, int row) {
+  constexpr size_t kNumbers = kBf16TileInputs;
+  for (int part = 0; part < rows.width() / kBf16TileInputs; ++part) {
+    uint16_t* tile = rows.tile(part, row / kBf16TileRows);
+    std::fill_n(tile + static_cast<size_t>(row % kBf16TileRows) * kNumbers, kNumbers, uint16_t{0});
+  }
+  std::fill_n(rows.sums_of(row), rows.sums_width(), uint16_t{0});
 }
 
 }  // namespace
@@ -71,11 +94,17 @@ void PreparedRows::prepare(Context& context, const RowSource& source, Matrices m
 void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matrices matrices) {
   rows_ = source.rows;
   tokens_ = source.tokens != 0 ? source.tokens : source.rows;
-  row_step_ = source.row_step != 0 ? source.row_step : tile_rows_for(kernels, rows_);
+  const bool any_codes = std::ranges::any_of(matrices, [](const CpuMatrix* matrix) {
+    return floats_layout(*matrix) == nullptr;
+  });
+  rounds_for_codes_ = any_codes && codes_in_bf16(kernels, source, tokens_);
+  row_step_ = source.row_step != 0 ? source.row_step
+              : rounds_for_codes_  ? kBf16TileRows
+                                   : tile_rows_for(kernels, rows_);
   int padded_width = source.width;
   bool in_bf16 = false;
-  for (Split& split : splits_) {
-    split.needed = false;
+  for (Grouped& grouped : groupeds_) {
+    grouped.needed = false;
   }
   for (const CpuMatrix* matrix : matrices) {
     if (const FloatsLayout* layout = floats_layout(*matrix)) {
@@ -84,7 +113,13 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
     } else {
       const int group_size = std::get<CodesLayout>(matrix->layout()).group_size;
       const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
-      set_up_split(splits_[static_cast<size_t>(place)], group_size, source.width);
+      Grouped& grouped = groupeds_[static_cast<size_t>(place)];
+      grouped.needed = true;
+      if (rounds_for_codes_) {
+        set_up_rounded(grouped, group_size, source.width);
+      } else {
+        set_up_split(grouped, group_size, source.width);
+      }
     }
   }
   const bool same =
@@ -93,21 +128,30 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
   const size_t numbers = static_cast<size_t>(rows_) * stride_;
   own_floats_ = same ? nullptr : float_memory_.of<float>(numbers);
   floats_ = same ? source.x : own_floats_;
-  bf16_ = in_bf16 ? bf16_memory_.of<uint16_t>(numbers) : nullptr;
+  bf16_stride_ = spread_stride(stride_);
+  bf16_ = in_bf16 ? bf16_memory_.of<uint16_t>(static_cast<size_t>(rows_) * bf16_stride_) : nullptr;
 }
 
-void PreparedRows::set_up_split(Split& split, int group_size, int width) {
-  split.needed = true;
-  SplitRows& rows = split.rows;
+void PreparedRows::set_up_split(Grouped& grouped, int group_size, int width) {
+  SplitRows& rows = grouped.split;
   rows.rows = rows_;
   rows.tile_rows = row_step_;
   rows.tiles = padded(rows_) / row_step_;
   rows.group_size = group_size;
   rows.groups = width / group_size;
-  rows.codes = split.codes.of<int8_t>(rows.code_bytes());
+  rows.codes = grouped.numbers.of<int8_t>(rows.code_bytes());
   const size_t scales = static_cast<size_t>(rows.groups) * rows.padded_rows();
-  rows.scales = split.scales.of<float>(2 * scales);
+  rows.scales = grouped.scales.of<float>(2 * scales);
   rows.sums = rows.scales + scales;
+}
+
+void PreparedRows::set_up_rounded(Grouped& grouped, int group_size, int width) {
+  Bf16Rows& rows = grouped.rounded;
+  rows.tiles = padded(rows_) / kBf16TileRows;
+  rows.group_size = group_size;
+  rows.groups = width / group_size;
+  rows.numbers = grouped.numbers.of<uint16_t>(rows.number_count());
+  rows.sums = grouped.scales.of<uint16_t>(rows.sum_count());
 }
 
 void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, int row) {
@@ -128,27 +172,31 @@ void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, 
     std::fill(y + source.width, y + stride_, 0.0F);
     x = y;
   }
-  for (const Split& split : splits_) {
-    if (split.needed) {
-      kernels.split_row(x, split.rows, row);
+  for (const Grouped& grouped : groupeds_) {
+    if (grouped.needed && rounds_for_codes_) {
+      kernels.round_row(x, grouped.rounded, row);
+    } else if (grouped.needed) {
+      kernels.split_row(x, grouped.split, row);
     }
   }
   if (bf16_ != nullptr) {
-    kernels.to_bf16(x, stride_, bf16_ + row * stride_);
+    kernels.to_bf16(x, stride_, bf16_ + row * bf16_stride_);
   }
 }
 
 void PreparedRows::clear_row(int row) const {
-  for (const Split& split : splits_) {
-    if (split.needed) {
-      clear_split_row(split.rows, row);
+  for (const Grouped& grouped : groupeds_) {
+    if (grouped.needed && rounds_for_codes_) {
+      clear_rounded_row(grouped.rounded, row);
+    } else if (grouped.needed) {
+      clear_split_row(grouped.split, row);
     }
   }
 }
 
-const PreparedRows::Split& PreparedRows::split_of(int group_size) const {
+const PreparedRows::Grouped& PreparedRows::grouped(int group_size) const {
   const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
-  return splits_[static_cast<size_t>(place)];
+  return groupeds_[static_cast<size_t>(place)];
 }
 
 void PreparedRows::multiply(const Kernels& kernels, const PanelProduct& product, float* out) const {
@@ -161,12 +209,31 @@ void PreparedRows::multiply(const Kernels& kernels, const PanelProduct& product,
     }
     return;
   }
-  const auto& layout = std::get<CodesLayout>(matrix.layout());
+  multiply_codes(kernels, product, out);
+}
+
+void PreparedRows::multiply_codes(
+    const Kernels& kernels, const PanelProduct& product, float* out
+) const {
+  const auto& layout = std::get<CodesLayout>(product.matrix->layout());
+  const std::byte* panel = product.matrix->panel(product.expert, product.panel);
+  if (rounds_for_codes_) {
+    kernels.codes_bf16_product({
+        .panel = panel,
+        .panels = product.panels,
+        .layout = layout,
+        .x = &grouped(layout.group_size).rounded,
+        .first_tile = product.row / row_step_,
+        .tiles = padded(product.rows) / row_step_,
+        .out = out,
+    });
+    return;
+  }
   kernels.codes_product({
-      .panel = matrix.panel(product.expert, product.panel),
+      .panel = panel,
       .panels = product.panels,
       .layout = layout,
-      .x = &split_of(layout.group_size).rows,
+      .x = &grouped(layout.group_size).split,
       .first_tile = product.row / row_step_,
       .tiles = padded(product.rows) / row_step_,
       .rows = product.rows,
@@ -203,8 +270,8 @@ void PreparedRows::multiply_bf16(
         .panel = product.matrix->panel(product.expert, product.panel + i),
         .panels = step,
         .width = floats_layout(*product.matrix)->width,
-        .x = bf16_ + product.row * stride_,
-        .x_stride = stride_,
+        .x = bf16_ + product.row * bf16_stride_,
+        .x_stride = bf16_stride_,
         .rows = product.rows,
         .out = out + i * apart,
     });
@@ -213,15 +280,15 @@ void PreparedRows::multiply_bf16(
 
 size_t PreparedRows::bytes() const {
   size_t bytes = float_memory_.bytes() + bf16_memory_.bytes();
-  for (const Split& split : splits_) {
-    bytes += split.codes.bytes() + split.scales.bytes();
+  for (const Grouped& grouped : groupeds_) {
+    bytes += grouped.numbers.bytes() + grouped.scales.bytes();
   }
   return bytes;
 }
 
 size_t PreparedRows::row_bytes() const {
-  const bool split = std::ranges::any_of(splits_, &Split::needed);
-  return stride_ * (split || bf16_ != nullptr ? sizeof(uint16_t) : sizeof(float));
+  const bool codes = std::ranges::any_of(groupeds_, &Grouped::needed);
+  return stride_ * (codes || bf16_ != nullptr ? sizeof(uint16_t) : sizeof(float));
 }
 
 }  // namespace whimbrel::ops::cpu

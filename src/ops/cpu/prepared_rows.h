@@ -25,7 +25,7 @@ struct RowSource {
   int width = 0;
   RowNorm norm = {};  // applied first
   const int* order = nullptr;
-  int row_step = 0;  // rows of a tile (SplitRows); 0: what suits the number of rows
+  int row_step = 0;  // rows of a tile (SplitRows), always of integers; 0: what suits the rows
   int tokens = 0;    // whose number decides the arithmetic; 0: the rows
 };
 
@@ -54,6 +54,9 @@ class PreparedRows {
   int rows() const { return rows_; }
   /// Rows are taken in steps of this.
   int row_step() const { return row_step_; }
+  /// Whether matrices of codes take rows in bfloat16, of which as many as there are should pass
+  /// over as many panels as there are: unpacking takes time.
+  bool rounds_for_codes() const { return rounds_for_codes_; }
   int padded(int rows) const { return (rows + row_step_ - 1) / row_step_ * row_step_; }
 
   /// Bytes of a row in its widest form: what should stay in a cache while panels pass.
@@ -68,32 +71,38 @@ class PreparedRows {
  private:
   static constexpr std::array kGroupSizes = {32, 64, 128};
 
-  struct Split {
+  /// Rows for codes in groups of one size: integers, or in bfloat16.
+  struct Grouped {
     bool needed = false;
-    SplitRows rows = {};
-    Scratch codes = {};
-    Scratch scales = {};
+    SplitRows split = {};
+    Bf16Rows rounded = {};
+    Scratch numbers = {};
+    Scratch scales = {};  // and sums
   };
 
   void set_up(const Kernels& kernels, const RowSource& source, Matrices matrices);
-  void set_up_split(Split& split, int group_size, int width);
+  void set_up_split(Grouped& grouped, int group_size, int width);
+  void set_up_rounded(Grouped& grouped, int group_size, int width);
   void prepare_row(const Kernels& kernels, const RowSource& source, int row);
   /// Makes a row zero that fills up a tile.
   void clear_row(int row) const;
+  void multiply_codes(const Kernels& kernels, const PanelProduct& product, float* out) const;
   void multiply_floats(const Kernels& kernels, const PanelProduct& product, float* out) const;
   void multiply_bf16(const Kernels& kernels, const PanelProduct& product, float* out) const;
-  const Split& split_of(int group_size) const;
+  const Grouped& grouped(int group_size) const;
 
   int rows_ = 0;
   int tokens_ = 0;
   int row_step_ = 1;
+  bool rounds_for_codes_ = false;
   size_t stride_ = 0;            // of rows of floats
   float* own_floats_ = nullptr;  // rows that differ from the source's
   const float* floats_ = nullptr;
   uint16_t* bf16_ = nullptr;  // rows in bfloat16, where a product takes them
+  size_t bf16_stride_ = 0;
   Scratch float_memory_;
   Scratch bf16_memory_;
-  std::array<Split, kGroupSizes.size()> splits_ = {};
+  std::array<Grouped, kGroupSizes.size()> groupeds_ = {};
 };
 
 }  // namespace whimbrel::ops::cpu

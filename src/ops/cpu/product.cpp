@@ -9,13 +9,18 @@ namespace {
 constexpr size_t kCacheBytes = size_t{1} << 20;  // half of a core's second-level cache
 constexpr int kMostRows = 256;
 constexpr int kFewRows = 2 * kTileRows;
+constexpr int kMostPanels = 16;  // that rows in bfloat16 pass over before the next ones do
 constexpr size_t kLeastBytes = size_t{64} << 10;  // of weights that a thread takes at a time
 
 /// Products cut into tasks: pieces of all products for the first rows, then for the next.
 class Tasks {
  public:
   Tasks(Context& context, const PreparedRows& x, std::span<const Product> products)
-      : context_(context), x_(x), products_(products), rows_(rows_at_a_time(x)) {
+      : context_(context),
+        x_(x),
+        products_(products),
+        rows_(rows_at_a_time(x)),
+        panels_(panels_at_once()) {
     context_.pieces.clear();
     for (size_t i = 0; i < products.size(); ++i) {
       cut(static_cast<int>(i));
@@ -23,9 +28,7 @@ class Tasks {
     context_.reserve_tiles(2 * tile_floats(std::min(rows_, x.rows())));
   }
 
-  int count() const {
-    return static_cast<int>(context_.pieces.size()) * ((x_.rows() + rows_ - 1) / rows_);
-  }
+  int count() const { return static_cast<int>(context_.pieces.size()) * row_blocks(); }
 
   void run(int task, int thread) const {
     const auto pieces = static_cast<int>(context_.pieces.size());
@@ -36,17 +39,35 @@ class Tasks {
  private:
   bool few_rows() const { return x_.rows() <= kFewRows; }
 
-  int panels_at_once() const { return few_rows() ? kStreams : context_.kernels.product_panels; }
+  int row_blocks() const { return (x_.rows() + rows_ - 1) / rows_; }
+
+  int panels_at_once() const {
+    if (few_rows()) {
+      return kStreams;
+    }
+    return x_.rounds_for_codes() ? panels_for_rounded() : context_.kernels.product_panels;
+  }
+
+  /// As many as leave each thread a few tasks, where many are good.
+  int panels_for_rounded() const {
+    constexpr int kTasksAThread = 4;
+    const int least = context_.kernels.product_panels;
+    int panels = 0;
+    for (const Product& product : products_) {
+      panels += product.w->panels();
+    }
+    const int share = panels * row_blocks() / (kTasksAThread * context_.pool.threads());
+    return std::clamp(share / least * least, least, kMostPanels);
+  }
 
   size_t tile_floats(int rows) const {
-    return static_cast<size_t>(x_.padded(rows)) * panels_at_once() * kLanes;
+    return static_cast<size_t>(x_.padded(rows)) * panels_ * kLanes;
   }
 
   void cut(int product) {
     const CpuMatrix& w = *products_[static_cast<size_t>(product)].w;
     for (int first = 0; first < w.panels();) {
-      const int size = few_rows() ? stretch(w, w.panels() - first)
-                                  : panels_a_task(context_.kernels, x_.rows(), w.panel_bytes());
+      const int size = few_rows() ? stretch(w, w.panels() - first) : panels_;
       for (int i = 0; i < context_.pool.threads() && first < w.panels(); ++i) {
         const int end = std::min(w.panels(), first + size);
         context_.pieces.push_back({product, first, end});
@@ -71,7 +92,7 @@ class Tasks {
 
   void run_panels(const Product& product, int row, const Context::Piece& piece, int thread) const {
     const int rows = std::min(rows_, x_.rows() - row);
-    const int step = panels_at_once();
+    const int step = panels_;
     const size_t size = tile_floats(rows);
     float* tiles = context_.tiles[static_cast<size_t>(thread)].of<float>(2 * size);
     for (int panel = piece.first; panel < piece.end; panel += step) {
@@ -131,11 +152,15 @@ class Tasks {
   const PreparedRows& x_;
   std::span<const Product> products_;
   int rows_;
+  int panels_;  // at a time
 };
 
 }  // namespace
 
 int rows_at_a_time(const PreparedRows& x) {
+  if (x.rounds_for_codes()) {
+    return kMostRows;
+  }
   const int fit = static_cast<int>(kCacheBytes / x.row_bytes()) / kTileRows * kTileRows;
   return std::clamp(fit, 4 * kTileRows, kMostRows);
 }

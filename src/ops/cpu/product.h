@@ -20,7 +20,8 @@ struct Product {
 /// Runs the products of prepared rows on all threads.
 void multiply_all(Context& context, const PreparedRows& x, std::span<const Product> products);
 
-/// Rows that are taken at a time, so that they stay in a core's cache while panels pass.
+/// Rows that are taken at a time, so that what a product reads of them at once stays in a core's
+/// cache.
 int rows_at_a_time(const PreparedRows& x);
 
 /// Panels of `panel_bytes` that a thread takes at a time.

@@ -3,9 +3,6 @@
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
-constexpr int kBf16TileRows = 16;
-constexpr int kBf16TileInputs = 32;
-
 /// Inputs of a panel that stay in the first cache while all rows pass.
 constexpr int kBf16Inputs = 512;
 

@@ -51,4 +51,44 @@ WHIMBREL_INLINE I32 times_256(I32 a) {
   return {_mm512_shuffle_epi8(a.v, places)};
 }
 
+/// Integers below 256, two words a lane, as bfloat16: all of them are exact in it.
+template <int bits>
+WHIMBREL_INLINE __m512i words_to_bf16(__m512i words) {
+  if constexpr (bits <= 5) {
+    struct alignas(64) Table {
+      uint16_t numbers[32] = {};
+      constexpr Table() {
+        for (int i = 0; i < 32; ++i) {
+          const auto number = static_cast<float>(i);
+          numbers[i] = static_cast<uint16_t>(__builtin_bit_cast(uint32_t, number) >> 16);
+        }
+      }
+    };
+    static constexpr Table kTable;
+    return _mm512_permutexvar_epi16(words, _mm512_load_si512(kTable.numbers));
+  } else {
+    const __m512 low = _mm512_cvtepi32_ps(_mm512_and_si512(words, _mm512_set1_epi32(0xffff)));
+    const __m512 high = _mm512_cvtepi32_ps(_mm512_srli_epi32(words, 16));
+    return _mm512_or_si512(
+        _mm512_srli_epi32(_mm512_castps_si512(low), 16), _mm512_castps_si512(high)
+    );
+  }
+}
+
+/// Codes as bfloat16: of each lane's four bytes the first two -> y [16][2], the other two behind.
+template <int bits>
+WHIMBREL_INLINE void store_codes_as_bf16(uint16_t* y, U8 codes) {
+  const __m512i first = _mm512_set4_epi32(-0xf200f4, -0xf600f8, -0xfa00fc, -0xfe0100);
+  const __m512i second = _mm512_set4_epi32(-0xf000f2, -0xf400f6, -0xf800fa, -0xfc00fe);
+  _mm512_storeu_si512(y, words_to_bf16<bits>(_mm512_shuffle_epi8(codes.v, first)));
+  _mm512_storeu_si512(y + 32, words_to_bf16<bits>(_mm512_shuffle_epi8(codes.v, second)));
+}
+
+/// Each lane's number in bfloat16, twice.
+WHIMBREL_INLINE U8 bf16_twice(F32 x) {
+  const auto words = __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(x.v));
+  const __m512i low = _mm512_cvtepu16_epi32(words);
+  return {_mm512_or_si512(low, _mm512_slli_epi32(low, 16))};
+}
+
 }  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE
