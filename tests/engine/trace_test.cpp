@@ -34,15 +34,17 @@ class TraceTest : public testing::Test {
   LoadedModel loaded_;
 };
 
+constexpr double kTraceLogits = 2e-3;
+
 void expect_close(const std::vector<TraceRow>& found, const std::vector<TraceRow>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].pos, expected[i].pos);
     EXPECT_EQ(found[i].id, expected[i].id);
     EXPECT_EQ(found[i].target, expected[i].target);
-    EXPECT_NEAR(found[i].nll, expected[i].nll, 1e-2);
+    EXPECT_NEAR(found[i].nll, expected[i].nll, kTraceLogits);
     for (size_t k = 0; k < expected[i].top_logits.size(); ++k) {
-      EXPECT_NEAR(found[i].top_logits[k], expected[i].top_logits[k], 1e-2) << found[i].pos;
+      EXPECT_NEAR(found[i].top_logits[k], expected[i].top_logits[k], kTraceLogits) << found[i].pos;
     }
   }
 }
