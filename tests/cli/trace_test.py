@@ -22,6 +22,7 @@ HEADER_KEYS = [
 ]
 ROW_KEYS = ["pos", "id", "target", "nll", "top_ids", "top_logits"]
 DEPTH = 2048
+TRACE_SECONDS = 600  # at that depth, without vectors
 WORDS = (
     "tiger umbrella orange valley teapot ladder pepper ocean button garden forest dragon pocket "
     "feather engine camera wagon helmet guitar mirror paper needle silver violin lemon jacket"
@@ -51,7 +52,7 @@ class TraceCase(CliTest):
 
     def trace(self, name: str, *arguments, model=BUNDLED, env=None) -> pathlib.Path:
         output = self.folder / name
-        result = run("trace", "-m", model, *arguments, "-o", output, env=env)
+        result = run("trace", "-m", model, *arguments, "-o", output, env=env, seconds=TRACE_SECONDS)
         self.assertEqual((result.code, result.out, result.err), (0, "", ""), arguments)
         return output
 
@@ -403,6 +404,43 @@ class DepthQwen3Vl4bit(DepthCase):
 class DepthQwen3VlMoe4bit(DepthCase):
     def test_model(self):
         self.check_model(MODELS / "tiny-qwen3-vl-moe-4bit")
+
+
+def instruction_sets() -> list[str]:
+    """Those that this machine offers."""
+    names = "scalar neon avx2 avxvnni avx512 avx512bf16 amx".split()
+    return [name for name in names if run("version", env={"WHIMBREL_ISA": name}).code == 0]
+
+
+class InstructionSetsCase(DepthCase):
+    """The decode path at 2048 tokens, on every instruction set beside the reference operations."""
+
+    def check_instruction_sets(self, model: pathlib.Path, names: list[str]):
+        if parse_json(run("version", "--json").out)["ops"] != "cpu":
+            self.skipTest("on a GPU")
+        text = ("--text", self.text_file())
+        reference = self.at_depth("r.jsonl", 64, *text, model=model, env={"WHIMBREL_OPS": "reference"})
+        for name in names:
+            env = {"WHIMBREL_OPS": "cpu", "WHIMBREL_ISA": name}
+            figures = self.compare(
+                reference, self.at_depth(f"{name}.jsonl", 1, *text, model=model, env=env)
+            )
+            with self.subTest(name):
+                self.assertEqual(figures["decided_disagreements"], 0)
+                self.assertGreaterEqual(figures["decided"], 32)
+
+
+class InstructionSets(InstructionSetsCase):
+    def test_model(self):
+        without_vectors = {"scalar"}  # takes a minute
+        names = [name for name in instruction_sets() if name not in without_vectors]
+        self.check_instruction_sets(BUNDLED, names)
+
+
+class SlowInstructionSets(InstructionSetsCase):
+    def test_models(self):
+        for model in sorted(MODELS.glob("tiny-*")):
+            self.check_instruction_sets(model, instruction_sets())
 
 
 class DepthOutsideTheProject(DepthCase):

@@ -5,6 +5,7 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/file.h"
 #include "engine/engine.h"
@@ -13,6 +14,7 @@
 #include "models/prompt_chunk.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/device.h"
+#include "tests/support/exact_ops.h"
 #include "tests/support/reference.h"
 #include "tests/support/tolerance.h"
 
@@ -90,26 +92,42 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     EXPECT_LE(found.relative(), kReferenceFloat32.features) << name;
   }
 
-  /// Logits of the whole prompt, [tokens, vocab_size].
-  mx::array prompt_logits() const {
-    nn::KVCache cache = engine_->model().make_cache();
-    mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
+  /// Logits of the whole prompt, [tokens, vocab_size]; its rows stand in the cache then.
+  mx::array prompt_logits() {
+    cache_.emplace(engine_->model().make_cache());
+    mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), *cache_);
     logits.eval();
     return logits;
   }
 
   /// Fed token by token, so that one near tie doesn't end the comparison.
-  void expect_decided_steps() const {
-    nn::KVCache cache = engine_->model().make_cache();
+  void expect_decided_steps(mx::array logits) {
     const std::vector<int32_t> answer = tensors_.ints("greedy_ids");
     const std::vector<float> gap = tensors_.floats("gap");
-    mx::array logits = run(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache);
     for (size_t step = 0; step < answer.size(); ++step) {
       const int best = mx::argmax(mx::take(logits, logits.shape(0) - 1, 0)).item<int>();
       if (gap[step] >= kDecidedGap) {
         ASSERT_EQ(best, answer[step]) << "at step " << step;
       }
-      logits = run(next_chunk(prompt_, cache.length(), answer[step]), cache);
+      logits = run(next_chunk(prompt_, cache_->length(), answer[step]), *cache_);
+    }
+  }
+
+  /// Every position of the prompt, and then every step of the answer, one row at a time.
+  void expect_kernels_alike(const std::vector<ops::cpu::Isa>& isas) {
+    if (ops::backend_name() != "cpu") {
+      GTEST_SKIP() << "on a GPU";
+    }
+    for (const ops::cpu::Isa isa : isas) {
+      SCOPED_TRACE(ops::cpu::isa_name(isa));
+      load_model(ops::cpu::make_cpu_ops(isa, ops::threads()));
+      const mx::array logits = prompt_logits();
+      EXPECT_LE(decided_disagreements(logits), json_.at("bf16_flips_decided").get<int>());
+      const mx::array last = mx::take(logits, prompt_.tokens() - 1, 0);
+      const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
+      EXPECT_LE(at_end.relative(), kKernelLogits) << "largest " << at_end.largest;
+      RecordProperty(std::string(ops::cpu::isa_name(isa)), std::to_string(at_end.relative()));
+      expect_decided_steps(logits);
     }
   }
 
@@ -138,6 +156,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
   Prompt prompt_;
   std::unique_ptr<Engine> engine_;
   std::vector<nn::Features> features_;
+  std::optional<nn::KVCache> cache_;
 };
 
 TEST_P(ReferenceTest, prompt_is_equal) {
@@ -174,7 +193,7 @@ TEST_P(ReferenceTest, features_are_close) {
   }
 }
 
-TEST_P(ReferenceTest, logits_are_close_at_every_prompt_position) {
+TEST_P(ReferenceTest, logits_are_close_and_decided_steps_agree) {
   load_model();
   const mx::array logits = prompt_logits();
   EXPECT_EQ(decided_disagreements(logits), 0);
@@ -188,6 +207,7 @@ TEST_P(ReferenceTest, logits_are_close_at_every_prompt_position) {
   const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
   EXPECT_LE(at_end.relative(), kReferenceFloat32.logits) << "largest " << at_end.largest;
   RecordProperty("relative", std::to_string(std::max(at_top.relative(), at_end.relative())));
+  expect_decided_steps(logits);
 }
 
 /// Residual stream and what operations put out in bfloat16, sums in float32. The reference itself
@@ -197,35 +217,19 @@ TEST_P(ReferenceTest, decided_prompt_positions_agree_in_bfloat16) {
   EXPECT_LE(decided_disagreements(prompt_logits()), json_.at("bf16_flips_decided").get<int>());
 }
 
-TEST_P(ReferenceTest, decided_steps_of_the_answer_agree) {
-  load_model();
-  expect_decided_steps();
+TEST_P(ReferenceTest, our_kernels_decide_alike) {
+  expect_kernels_alike(main_isas());
 }
 
-/// Every position of the prompt, and then every step of the answer, one row at a time.
-TEST_P(ReferenceTest, our_kernels_decide_alike_on_every_instruction_set) {
-  if (ops::backend_name() != "cpu") {
-    GTEST_SKIP() << "on a GPU";
-  }
-  constexpr int kLongForScalar = 512;  // without vectors it would take minutes
-  for (const ops::cpu::Isa isa : ops::cpu::available_isas()) {
-    if (isa == ops::cpu::Isa::scalar && prompt_.tokens() > kLongForScalar) {
-      continue;
-    }
-    SCOPED_TRACE(ops::cpu::isa_name(isa));
-    load_model(ops::cpu::make_cpu_ops(isa, ops::threads()));
-    const mx::array logits = prompt_logits();
-    EXPECT_LE(decided_disagreements(logits), json_.at("bf16_flips_decided").get<int>());
-    const mx::array last = mx::take(logits, prompt_.tokens() - 1, 0);
-    const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
-    EXPECT_LE(at_end.relative(), kKernelLogits) << "largest " << at_end.largest;
-    RecordProperty(std::string(ops::cpu::isa_name(isa)), std::to_string(at_end.relative()));
-    expect_decided_steps();
-  }
+using SlowReferenceTest = ReferenceTest;
+
+TEST_P(SlowReferenceTest, our_kernels_decide_alike_on_every_instruction_set) {
+  expect_kernels_alike(ops::cpu::available_isas());
 }
 
+/// By the operations that users get.
 TEST_P(ReferenceTest, answer_is_equal_up_to_the_first_undecided_step) {
-  load_model();
+  load_model(choose_ops("", Checkpoint(frontend_.config).summary()));
   const std::vector<float> gap = tensors_.floats("gap");
   std::vector<int32_t> expected = tensors_.ints("greedy_ids");
   const auto decided =
@@ -250,6 +254,12 @@ TEST_P(ReferenceTest, answer_is_equal_up_to_the_first_undecided_step) {
 INSTANTIATE_TEST_SUITE_P(
     cases,
     ReferenceTest,
+    testing::ValuesIn(reference_cases(known_model_types())),
+    [](const testing::TestParamInfo<ReferenceCase>& param) { return param.param.test_name(); }
+);
+INSTANTIATE_TEST_SUITE_P(
+    Slow,
+    SlowReferenceTest,
     testing::ValuesIn(reference_cases(known_model_types())),
     [](const testing::TestParamInfo<ReferenceCase>& param) { return param.param.test_name(); }
 );
