@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/kernels.h"
 #include "ops/device.h"
 #include "ops/ops.h"
 
@@ -83,10 +84,13 @@ class RealWidths : public testing::TestWithParam<cpu::Isa> {
   }
 
   double limit(int bits, int rows, int width) const {
-    if (bits != 0) {
-      return kCodes;
+    const cpu::Kernels& kernels = cpu::kernels_for(GetParam());
+    const bool can_round =
+        bits == 0 ? kernels.bf16_product != nullptr : kernels.codes_bf16_product != nullptr;
+    if (can_round && rows >= 32) {
+      return kBf16;
     }
-    return cpu_->rounding() == mx::bfloat16 && rows >= 32 ? kBf16 : floats(width);
+    return bits == 0 ? floats(width) : kCodes;
   }
 
   std::unique_ptr<const Ops> cpu_ = cpu::make_cpu_ops(GetParam(), 2);
