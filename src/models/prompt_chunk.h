@@ -15,5 +15,6 @@ nn::Chunk prompt_chunk(
 
 /// One token behind `cached` tokens of a sequence that began with `prompt`: the decode step.
 nn::Chunk next_chunk(const Prompt& prompt, int cached, const int32_t& id);
+nn::Chunk next_chunk(const Prompt& prompt, int cached, int32_t&& id) = delete;  // would be gone
 
 }  // namespace whimbrel

@@ -125,8 +125,9 @@ TEST_F(ProfileTest, fifty_steps_leave_no_more_memory_than_one) {
     nn::reserve(cache.layer(static_cast<int>(layer)), 64);
   }
   mx::eval(cache.arrays());
+  const int32_t id = 100;
   const auto step = [&] {
-    const nn::Chunk chunk = next_chunk(prompt, cache.tokens(), 100);
+    const nn::Chunk chunk = next_chunk(prompt, cache.tokens(), id);
     mx::eval(loaded_.model().logits(loaded_.model().forward(chunk, cache)));
     mx::synchronize();
     return std::pair(mx::get_active_memory(), loaded_.engine.ops().own_bytes());
