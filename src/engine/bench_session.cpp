@@ -112,8 +112,7 @@ class DecodeRun : public BenchRun {
           cache.truncate(cache.length() - 1);
         }
       }
-      std::vector<float> logits = forward();
-      draw(logits);
+      draw(forward());
       times.push_back(watch.milliseconds());
     }
     return times;
@@ -129,20 +128,19 @@ class DecodeRun : public BenchRun {
     }
   }
 
-  std::vector<float> forward() {
+  NextLogits forward() {
     std::vector<nn::Chunk> chunks;
     std::vector<nn::KVCache*> caches;
     for (size_t row = 0; row < caches_.size(); ++row) {
       chunks.push_back(next_chunk(prompt_, caches_[row].tokens(), ids_[row]));
       caches.push_back(&caches_[row]);
     }
-    return evaluated_logits(model_, model_.forward(chunks, caches));
+    return NextLogits(model_, model_.forward(chunks, caches));
   }
 
-  void draw(std::vector<float>& logits) {
-    const size_t vocabulary = logits.size() / ids_.size();
+  void draw(NextLogits logits) {
     for (size_t row = 0; row < ids_.size(); ++row) {
-      ids_[row] = samplers_[row].draw(std::span(logits).subspan(row * vocabulary, vocabulary));
+      ids_[row] = samplers_[row].draw(logits.row(static_cast<int>(row)));
     }
   }
 

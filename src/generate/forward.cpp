@@ -22,4 +22,19 @@ std::vector<float> evaluated_logits(const Model& model, const mx::array& hidden)
   return {logits.data<float>(), logits.data<float>() + logits.size()};
 }
 
+NextLogits::NextLogits(const Model& model, const mx::array& hidden)
+    : logits_(mx::astype(model.logits(hidden), mx::float32)), peaks_(model.peaks(logits_)) {
+  mx::eval(logits_, peaks_);
+}
+
+RankedLogits NextLogits::row(int index) {
+  const auto values = static_cast<size_t>(logits_.shape(1));
+  const auto peaks = static_cast<size_t>(peaks_.shape(1));
+  const auto place = static_cast<size_t>(index);
+  return {
+      {logits_.data<float>() + place * values, values},
+      {peaks_.data<float>() + place * peaks, peaks}
+  };
+}
+
 }  // namespace whimbrel

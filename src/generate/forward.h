@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "generate/sampler.h"
 #include "models/model.h"
 #include "models/prompt.h"
 
@@ -16,5 +17,19 @@ std::vector<nn::Features> encode_media(
 
 /// Logits of hidden [rows, hidden_size] -> [rows * vocab_size], row by row, evaluated.
 std::vector<float> evaluated_logits(const Model& model, const mx::array& hidden);
+
+/// Logits of some rows, evaluated, as samplers take them.
+class NextLogits {
+ public:
+  /// Of hidden [rows, hidden_size].
+  NextLogits(const Model& model, const mx::array& hidden);
+
+  /// Of one row. A sampler overwrites them.
+  RankedLogits row(int index);
+
+ private:
+  mx::array logits_;  // [rows, vocab_size] float32
+  mx::array peaks_;   // [rows, runs] (ops::Ops::peaks)
+};
 
 }  // namespace whimbrel

@@ -3,6 +3,7 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -56,15 +57,15 @@ class Answer {
   }
 
   /// Runs the prompt; returns the logits behind its last token.
-  std::vector<float> prefill() {
+  NextLogits prefill() {
     since_prefill_ = Stopwatch();
-    std::vector<float> logits;
+    std::optional<NextLogits> logits;
     for (int first = 0; first < prompt_.tokens();) {
       require_not_cancelled();
       const int end = make_room(std::min(first + options_.prefill_chunk, prompt_.tokens()));
       const mx::array hidden = model_.forward(prompt_chunk(prompt_, features_, first, end), cache_);
       if (end == prompt_.tokens()) {
-        logits = last_logits(hidden);
+        logits.emplace(last_logits(hidden));
       } else {
         mx::eval(cache_.arrays());
       }
@@ -74,11 +75,11 @@ class Answer {
       }
     }
     generation_.timings.prefill = since_prefill_.milliseconds();
-    return logits;
+    return std::move(logits.value());
   }
 
-  void decode(std::vector<float> logits) {
-    int32_t id = sampler_.draw(logits);
+  void decode(NextLogits logits) {
+    int32_t id = sampler_.draw(logits.row(0));
     generation_.timings.first_token = since_prefill_.milliseconds();
     const Stopwatch decoding;
     while (take(id)) {
@@ -86,8 +87,7 @@ class Answer {
       const Stopwatch step;
       make_room(cache_.tokens() + 1);
       const nn::Chunk chunk = next_chunk(prompt_, cache_.tokens(), id);
-      std::vector<float> next = last_logits(model_.forward(chunk, cache_));
-      id = sampler_.draw(next);
+      id = sampler_.draw(last_logits(model_.forward(chunk, cache_)).row(0));
       generation_.timings.per_token.push_back(step.milliseconds());
     }
     generation_.timings.decode = decoding.milliseconds();
@@ -116,9 +116,9 @@ class Answer {
     return step.end;
   }
 
-  std::vector<float> last_logits(const mx::array& hidden) const {
+  NextLogits last_logits(const mx::array& hidden) const {
     const int rows = hidden.shape(0);
-    return evaluated_logits(model_, mx::slice(hidden, {rows - 1, 0}, {rows, hidden.shape(1)}));
+    return NextLogits(model_, mx::slice(hidden, {rows - 1, 0}, {rows, hidden.shape(1)}));
   }
 
   void emit(const std::string& text) {

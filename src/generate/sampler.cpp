@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/error.h"
+#include "ops/ops.h"
 
 namespace whimbrel {
 
@@ -22,13 +24,47 @@ struct Candidate {
   friend bool operator>(const Candidate& a, const Candidate& b) { return b < a; }
 };
 
-std::vector<Candidate> softmax_weights(std::span<const float> logits, double temperature) {
-  const float largest = *std::ranges::max_element(logits);
+constexpr size_t kRun = ops::kPeakRun;
+
+template <typename T>
+std::span<T> run_of(std::span<T> logits, size_t run) {
+  return logits.subspan(run * kRun, std::min(kRun, logits.size() - run * kRun));
+}
+
+/// As ops::Ops::peaks.
+float peak_of(std::span<const float> run) {
+  const bool finite = std::ranges::all_of(run, [](float x) { return std::isfinite(x); });
+  return finite ? *std::ranges::max_element(run) : std::numeric_limits<float>::quiet_NaN();
+}
+
+/// What the `top_k` best logits are at least: so many peaks are as large.
+float least_of_best(std::span<const float> peaks, int top_k) {
+  if (top_k == 0 || static_cast<size_t>(top_k) > peaks.size()) {
+    return std::numeric_limits<float>::lowest();
+  }
+  std::vector<float> sorted(peaks.begin(), peaks.end());
+  const auto last = sorted.begin() + (top_k - 1);
+  std::nth_element(sorted.begin(), last, sorted.end(), std::greater{});
+  return *last;
+}
+
+/// Of all logits that are at least `least`.
+std::vector<Candidate> softmax_weights(
+    std::span<const float> logits, std::span<const float> peaks, float least, double temperature
+) {
+  const float largest = *std::ranges::max_element(peaks);
   std::vector<Candidate> candidates;
-  candidates.reserve(logits.size());
-  for (size_t id = 0; id < logits.size(); ++id) {
-    const double weight = std::exp((static_cast<double>(logits[id]) - largest) / temperature);
-    candidates.push_back({weight, static_cast<int32_t>(id)});
+  for (size_t run = 0; run < peaks.size(); ++run) {
+    if (peaks[run] < least) {
+      continue;
+    }
+    const size_t end = std::min(logits.size(), (run + 1) * kRun);
+    for (size_t id = run * kRun; id < end; ++id) {
+      if (logits[id] >= least) {
+        const double weight = std::exp((static_cast<double>(logits[id]) - largest) / temperature);
+        candidates.push_back({weight, static_cast<int32_t>(id)});
+      }
+    }
   }
   return candidates;
 }
@@ -41,14 +77,11 @@ double total_weight(const std::vector<Candidate>& candidates) {
   return total;
 }
 
+/// Of `top_k` candidates or more, the best first.
 void keep_top_k(std::vector<Candidate>& candidates, int top_k) {
-  if (top_k == 0 || static_cast<size_t>(top_k) >= candidates.size()) {
-    return;
-  }
-  std::nth_element(
-      candidates.begin(), candidates.begin() + top_k, candidates.end(), std::greater{}
-  );
-  candidates.resize(static_cast<size_t>(top_k));
+  const auto end = candidates.begin() + top_k;
+  std::partial_sort(candidates.begin(), end, candidates.end(), std::greater{});
+  candidates.erase(end, candidates.end());
 }
 
 /// A heap gives up the best ones in order, so that a large vocabulary is never sorted whole.
@@ -102,8 +135,22 @@ Sampler::Sampler(
 }
 
 int32_t Sampler::draw(std::span<float> logits) {
-  logits = logits.first(std::min(logits.size(), static_cast<size_t>(vocabulary_)));
-  if (!std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) {
+  std::vector<float> peaks;
+  for (size_t run = 0; run * kRun < logits.size(); ++run) {
+    peaks.push_back(peak_of(run_of(logits, run)));
+  }
+  return draw({logits, peaks});
+}
+
+int32_t Sampler::draw(const RankedLogits& ranked) {
+  const size_t count = std::min(ranked.logits.size(), static_cast<size_t>(vocabulary_));
+  const std::span<float> logits = ranked.logits.first(count);
+  const size_t whole_runs = count / kRun;
+  peaks_.assign(ranked.peaks.begin(), ranked.peaks.begin() + static_cast<ptrdiff_t>(whole_runs));
+  if (count % kRun != 0) {  // the tokenizer's last id may end a run early
+    peaks_.push_back(peak_of(run_of(logits, whole_runs)));
+  }
+  if (!std::ranges::all_of(peaks_, [](float x) { return std::isfinite(x); })) {
     throw Error(
         Fault::model,
         "logits",
@@ -112,20 +159,22 @@ int32_t Sampler::draw(std::span<float> logits) {
     );
   }
   penalise(logits);
-  const int32_t id = options_.temperature == 0
-                         ? static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())
-                         : sample(logits);
+  const int32_t id = options_.temperature == 0 ? best(logits) : sample(logits);
   ++answer_counts_[id];
   return id;
 }
 
-void Sampler::penalise(std::span<float> logits) const {
+void Sampler::penalise(std::span<float> logits) {
   const auto penalty = static_cast<float>(options_.repetition_penalty);
-  const auto repeat = [&](int32_t id) {
-    if (static_cast<size_t>(id) < logits.size()) {
-      float& logit = logits[static_cast<size_t>(id)];
-      logit = logit > 0 ? logit / penalty : logit * penalty;
+  const auto change = [&](int32_t id, auto changed) {
+    const auto place = static_cast<size_t>(id);
+    if (place < logits.size()) {
+      logits[place] = changed(logits[place]);
+      peaks_[place / kRun] = *std::ranges::max_element(run_of(logits, place / kRun));
     }
+  };
+  const auto repeat = [&](int32_t id) {
+    change(id, [penalty](float x) { return x > 0 ? x / penalty : x * penalty; });
   };
   if (penalty != 1.0F) {
     std::ranges::for_each(prompt_ids_, repeat);
@@ -134,14 +183,26 @@ void Sampler::penalise(std::span<float> logits) const {
     if (penalty != 1.0F && !std::ranges::binary_search(prompt_ids_, id)) {
       repeat(id);
     }
-    logits[static_cast<size_t>(id)] -=
-        static_cast<float>(options_.presence_penalty + options_.frequency_penalty * count);
+    const double cost = options_.presence_penalty + options_.frequency_penalty * count;
+    change(id, [cost](float x) { return x - static_cast<float>(cost); });
   }
 }
 
+int32_t Sampler::best(std::span<const float> logits) const {
+  const auto peak = std::ranges::max_element(peaks_);
+  const auto first = static_cast<size_t>(peak - peaks_.begin()) * kRun;
+  const auto run = logits.subspan(first);
+  return static_cast<int32_t>(first) +
+         static_cast<int32_t>(std::ranges::find(run, *peak) - run.begin());
+}
+
 int32_t Sampler::sample(std::span<const float> logits) {
-  std::vector<Candidate> candidates = softmax_weights(logits, options_.temperature);
-  keep_top_k(candidates, options_.top_k);
+  const int top_k = static_cast<size_t>(options_.top_k) < logits.size() ? options_.top_k : 0;
+  std::vector<Candidate> candidates =
+      softmax_weights(logits, peaks_, least_of_best(peaks_, top_k), options_.temperature);
+  if (top_k > 0) {
+    keep_top_k(candidates, top_k);
+  }
   keep_top_p(candidates, options_.top_p);
   keep_min_p(candidates, options_.min_p);
   // The standard leaves uniform_real_distribution to the library; 53 bits of the engine do not.

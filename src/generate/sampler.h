@@ -24,6 +24,12 @@ struct SamplingOptions {
 /// Throws Error(Fault::usage) that names the option and its range.
 void require_valid(const SamplingOptions& options);
 
+/// One row's logits, which a sampler may overwrite, and their peaks (ops::Ops::peaks).
+struct RankedLogits {
+  std::span<float> logits;
+  std::span<const float> peaks;
+};
+
 /// Draws the tokens of one sequence: penalties, temperature, top-k, top-p, min-p, in transformers'
 /// order. Owns its random state, so that neighbours can't change an answer.
 class Sampler {
@@ -31,12 +37,17 @@ class Sampler {
   /// `vocabulary` is the tokenizer's size: ids from there on are never drawn.
   Sampler(const SamplingOptions& options, std::span<const int32_t> prompt_ids, int32_t vocabulary);
 
-  /// The next id from logits [vocab_size], which it may overwrite; counts it as part of the answer.
-  /// Among equals the lowest id wins. Throws Error(Fault::model) where logits are not finite.
+  /// The next id; counts it as part of the answer. Among equals the lowest id wins. Walks through
+  /// the logits only where options ask for all of them. Throws Error(Fault::model) where logits are
+  /// not finite.
+  int32_t draw(const RankedLogits& ranked);
+
+  /// The same for logits [vocab_size] alone.
   int32_t draw(std::span<float> logits);
 
  private:
-  void penalise(std::span<float> logits) const;
+  void penalise(std::span<float> logits);
+  int32_t best(std::span<const float> logits) const;
   int32_t sample(std::span<const float> logits);
 
   SamplingOptions options_;
@@ -44,6 +55,7 @@ class Sampler {
   std::vector<int32_t> prompt_ids_;  // each once
   std::unordered_map<int32_t, int> answer_counts_;
   std::mt19937_64 random_;
+  std::vector<float> peaks_;  // of the logits that are drawn from
 };
 
 }  // namespace whimbrel

@@ -49,6 +49,9 @@ class Model {
   /// Final norm and language model head: hidden [rows, hidden_size] -> [rows, vocab_size].
   mx::array logits(const mx::array& hidden) const;
 
+  /// The largest of each run of logits (ops::Ops::peaks).
+  mx::array peaks(const mx::array& logits) const { return decoder_.peaks(logits); }
+
   /// The coarsest dtype that its operations round activations to.
   mx::Dtype rounding() const { return decoder_.rounding(); }
 

@@ -49,10 +49,7 @@ class Attention {
  private:
   int index_;
   ops::HeadShape heads_;
-  ops::RmsNorm input_layernorm_;
-  std::vector<ops::PackedMatrixPtr> qkv_proj_;  // q, k, v
-  std::optional<ops::HeadNorms> head_norms_;
-  ops::PackedMatrixPtr o_proj_;
+  ops::AttentionWeights weights_;
 };
 
 }  // namespace whimbrel::nn

@@ -59,6 +59,9 @@ class Decoder {
   /// Final norm and head: hidden [rows, hidden_size] -> [rows, vocab_size].
   mx::array logits(const mx::array& hidden) const;
 
+  /// ops::Ops::peaks.
+  mx::array peaks(const mx::array& logits) const { return ops_.peaks(logits); }
+
  private:
   struct Layer {
     Attention self_attn;

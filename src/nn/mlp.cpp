@@ -17,7 +17,7 @@ SwigluMlp::SwigluMlp(
       down_proj_(loader.linear(mlp + ".down_proj", hidden_size, intermediate_size, bias)) {}
 
 mx::array SwigluMlp::operator()(const ops::Ops& ops, const mx::array& x) const {
-  return ops.linear_residual(ops.norm_swiglu(x, norm_, *gate_proj_, *up_proj_), *down_proj_, x);
+  return ops.swiglu_residual(x, norm_, *gate_proj_, *up_proj_, *down_proj_);
 }
 
 }  // namespace whimbrel::nn

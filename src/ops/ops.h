@@ -91,9 +91,21 @@ struct AttentionResult {
   std::vector<KVBuffer> caches;  // with the new rows written; the buffers passed in are spent
 };
 
+/// What the attention of a decoder layer multiplies with.
+struct AttentionWeights {
+  RmsNorm norm;
+  std::vector<PackedMatrixPtr> qkv_proj;  // q, k, v
+  std::optional<HeadNorms> head_norms;
+  PackedMatrixPtr o_proj;
+};
+
+/// Logits that lie side by side and share a peak (Ops::peaks).
+constexpr int kPeakRun = 16;
+
 /// The fused operations that a decoder layer and a vision block are made of: one contract for every
 /// backend. All take and return the activation dtype; sums, norm statistics, softmax and angles are
-/// float32 inside. Operations only build graph nodes, packing evaluates.
+/// float32 inside. Operations only build graph nodes, packing evaluates. Those with a body here are
+/// made of others, unless a backend has a faster way to the same numbers.
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -171,6 +183,28 @@ class Ops {
       const std::optional<HeadNorms>& norms,
       std::span<const AttentionRows> sequences
   ) const = 0;
+
+  /// x + o_proj(attention of q, k and v), which are projections of rms_norm(x).
+  virtual AttentionResult attention_residual(
+      const mx::array& x,
+      const AttentionWeights& weights,
+      const HeadShape& shape,
+      std::span<const AttentionRows> sequences
+  ) const;
+
+  /// x + down(silu(gate(y)) * up(y)) with y = rms_norm(x).
+  virtual mx::array swiglu_residual(
+      const mx::array& x,
+      const RmsNorm& norm,
+      const PackedMatrix& gate,
+      const PackedMatrix& up,
+      const PackedMatrix& down
+  ) const;
+
+  /// The largest of each run of kPeakRun logits, the last run being what is left; NaN where one of
+  /// them is not finite. [rows, vocab_size] -> [rows, runs] float32. With them a sampler need not
+  /// walk through the vocabulary.
+  virtual mx::array peaks(const mx::array& logits) const;
 
   /// Attention of a vision tower: rows of a segment see each other and nothing else.
   /// qkv [rows, 3 * heads * head_dim]; `cu_seqlens` are segment borders from 0 to rows.

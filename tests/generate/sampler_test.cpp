@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -121,6 +124,58 @@ TEST(Sampler, a_seed_repeats_an_answer) {
   };
   EXPECT_EQ(answer(7), answer(7));
   EXPECT_NE(answer(7), answer(8));
+}
+
+/// Numbers that repeat, more than a run of them, the last run not whole.
+Logits many_logits() {
+  Logits logits;
+  for (int i = 0; i < 1003; ++i) {
+    logits.push_back(static_cast<float>(i * 37 % 101) / 8.0F - 14.0F);
+  }
+  return logits;
+}
+
+TEST(Sampler, of_equals_in_several_runs_the_lowest_wins) {
+  const Logits logits = many_logits();
+  const auto first = std::ranges::max_element(logits) - logits.begin();
+  EXPECT_EQ(draw_once({.temperature = 0}, logits), first);
+  // All ids with that number, one behind the other, as each is weakened.
+  Sampler sampler({.temperature = 0, .presence_penalty = 2}, {}, 1003);
+  const float largest = logits[static_cast<size_t>(first)];
+  for (int32_t id = 0; id < 1003; ++id) {
+    if (logits[static_cast<size_t>(id)] == largest) {
+      Logits copy = logits;
+      EXPECT_EQ(sampler.draw(copy), id);
+    }
+  }
+}
+
+TEST(Sampler, top_k_keeps_the_best_of_many_and_of_equals_the_lowest) {
+  const Logits logits = many_logits();
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater{}, [&logits](int32_t id) {
+    return logits[static_cast<size_t>(id)];
+  });
+  for (const int top_k : {1, 7, 25, 70}) {  // more than there are runs, and fewer
+    const std::map<int32_t, int> drawn =
+        draw_many({.temperature = 50, .top_k = top_k, .seed = 1}, logits, 100 * top_k);
+    std::vector<int32_t> ids;
+    for (const auto& [id, count] : drawn) {
+      ids.push_back(id);
+    }
+    std::vector<int32_t> expected(order.begin(), order.begin() + top_k);
+    std::ranges::sort(expected);
+    EXPECT_EQ(ids, expected) << top_k;
+  }
+}
+
+TEST(Sampler, a_tokenizer_may_end_inside_a_run) {
+  Logits logits(48, 0.0F);
+  logits[36] = 1;
+  logits[37] = std::numeric_limits<float>::infinity();  // nobody looks at it
+  Sampler sampler({.temperature = 0}, {}, 37);
+  EXPECT_EQ(sampler.draw(logits), 36);
 }
 
 TEST(Sampler, refuses_what_is_not_finite) {

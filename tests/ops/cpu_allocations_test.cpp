@@ -19,6 +19,7 @@ constexpr int kWidth = 256;
 constexpr int kHeadDim = 64;
 constexpr int kHeads = kWidth / kHeadDim;
 constexpr int kCapacity = 1024;
+constexpr int kRowsOfOneOperation = 16;  // with more a layer's operations are made of parts
 
 mx::array random_array(const mx::Shape& shape) {
   mx::array array = mx::random::normal(shape);
@@ -78,6 +79,12 @@ TEST_P(CpuAllocations, products) {
       allocations([&] { return std::vector{cpu_->norm_swiglu(x, before, *ws[1], *ws[2])}; }), 0
   );
   EXPECT_EQ(allocations([&] { return std::vector{cpu_->norm(x, before)}; }), 0);
+  const PackedMatrixPtr down = codes({kWidth, 64});
+  const auto swiglu = [&] { return cpu_->swiglu_residual(x, before, *ws[1], *ws[2], *down); };
+  if (GetParam() <= kRowsOfOneOperation) {
+    EXPECT_EQ(allocations([&] { return std::vector{swiglu()}; }), 0);
+  }
+  EXPECT_EQ(allocations([&] { return std::vector{cpu_->peaks(x)}; }), 0);
 }
 
 TEST_P(CpuAllocations, embedding) {
@@ -105,20 +112,34 @@ TEST_P(CpuAllocations, experts) {
 
 TEST_P(CpuAllocations, attention) {
   const Qkv qkv{rows(), rows(kHeadDim), rows(kHeadDim)};
+  const HeadShape shape = {kHeads, 1, kHeadDim};
+  const AttentionWeights weights{
+      norm(),
+      {codes({kWidth, kWidth}), codes({kHeadDim, kWidth}), codes({kHeadDim, kWidth})},
+      std::nullopt,
+      codes({kWidth, kWidth})
+  };
   const RopePlan rope{random_array({kHeadDim / 2}), 0, tables()};
   const mx::array empty = mx::zeros({1, 1, kCapacity, kHeadDim}, mx::bfloat16);
   mx::eval(empty);
   const KVBuffer cache{{empty}, {empty}, kv_format(0, mx::bfloat16, kHeadDim)};
-  // Warmed up at the start of a context, counted far into it: a token needs no more than another.
-  std::vector<int> contexts = {700, 0, 0};
-  const auto attend = [&] {
-    const AttentionRows sequence{0, GetParam(), rope, cache, contexts.back()};
-    contexts.pop_back();
-    const AttentionResult result = cpu_->attention(qkv, {kHeads, 1, kHeadDim}, {}, {&sequence, 1});
-    const KVBuffer& written = result.caches[0];
-    return std::vector{result.output, written.keys.data, written.values.data};
-  };
-  EXPECT_EQ(allocations(attend), 0);
+  for (const bool whole : {false, true}) {
+    if (whole && GetParam() > kRowsOfOneOperation) {
+      continue;
+    }
+    // Warmed up at the start of a context, counted far into it: a token needs no more than another.
+    std::vector<int> contexts = {700, 0, 0};
+    const auto attend = [&] {
+      const AttentionRows sequence{0, GetParam(), rope, cache, contexts.back()};
+      contexts.pop_back();
+      const AttentionResult result =
+          whole ? cpu_->attention_residual(qkv.q, weights, shape, {&sequence, 1})
+                : cpu_->attention(qkv, shape, {}, {&sequence, 1});
+      const KVBuffer& written = result.caches[0];
+      return std::vector{result.output, written.keys.data, written.values.data};
+    };
+    EXPECT_EQ(allocations(attend), 0) << whole;
+  }
 }
 
 TEST_P(CpuAllocations, segments) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/cpu/layer_work.h"
 #include "ops/cpu/matrix.h"
 #include "ops/cpu/operation.h"
 #include "ops/cpu/product.h"
@@ -11,9 +12,9 @@ namespace whimbrel::ops::cpu {
 
 namespace {
 
-using MatrixPtr = std::shared_ptr<const CpuMatrix>;
-
-// Operations hold their matrices, for they may outlive the model in the stream's queue.
+/// Rows that the operations of a layer are put together for. With more of them what lies between
+/// two operations is large, and better in MLX's memory, which is given back.
+constexpr int kFewRows = 16;
 
 MatrixPtr matrix_of(const PackedMatrixPtr& packed) {
   return std::dynamic_pointer_cast<const CpuMatrix>(packed);
@@ -21,29 +22,6 @@ MatrixPtr matrix_of(const PackedMatrixPtr& packed) {
 
 MatrixPtr matrix_of(const PackedMatrix& packed) {
   return dynamic_cast<const CpuMatrix&>(packed).shared_from_this();
-}
-
-/// A norm whose weight, and bias where it has one, are an operation's inputs from `input` on.
-struct InputNorm {
-  size_t input;
-  bool has_bias;
-  float eps;
-
-  RowNorm in(const Memory& memory) const {
-    return {memory.in<float>(input), has_bias ? memory.in<float>(input + 1) : nullptr, eps};
-  }
-};
-
-InputNorm append_norm(std::vector<mx::array>& inputs, const Norm& norm) {
-  const size_t first = inputs.size();
-  if (const auto* rms = std::get_if<RmsNorm>(&norm)) {
-    inputs.push_back(rms->weight);
-    return {first, false, rms->eps};
-  }
-  const auto& layer = std::get<LayerNorm>(norm);
-  inputs.push_back(layer.weight);
-  inputs.push_back(layer.bias);
-  return {first, true, layer.eps};
 }
 
 Activation activation_of(Gelu gelu) {
@@ -209,85 +187,27 @@ struct ExpertsResidual {
   }
 };
 
-/// Rows of one sequence; its arrays stand in order behind q, k and v: cos, sin, and the cache's.
-struct SequencePlan {
-  int first;
-  int count;
-  int cached;
-  int capacity;
-};
-
-/// Inputs q, k, v, the weights of head norms where there are some, then of each sequence cos, sin,
-/// keys and values; in codes the data, scales and offsets of each. Outputs: rows, then each
-/// sequence's cache.
-struct AttentionOperation {
-  static constexpr const char* kName = "Attention";
-  HeadShape shape;
-  std::optional<InputNorm> q_norm;
-  std::optional<InputNorm> k_norm;
-  int group_size;
-  std::vector<SequencePlan> sequences;
+/// Whole runs of each row are shared out.
+struct Peaks {
+  static constexpr const char* kName = "Peaks";
+  int rows;
+  int width;
 
   static uint64_t weight_bytes() { return 0; }
 
-  size_t arrays_a_cache() const { return group_size == 0 ? 2 : 6; }
-
-  KVCache cache_at(const Memory& memory, size_t output) const {
-    if (group_size == 0) {
-      return {.data = memory.out<std::byte>(output)};
-    }
-    return {
-        .data = memory.out<std::byte>(output),
-        .scales = memory.out<uint16_t>(output + 1),
-        .offsets = memory.out<uint16_t>(output + 2)
-    };
-  }
-
-  static HeadNorm head_norm(const std::optional<InputNorm>& norm, const Memory& memory) {
-    return norm ? HeadNorm{norm->in(memory).weight, norm->eps} : HeadNorm{};
-  }
-
   void operator()(Workspace& workspace, const Memory& memory) const {
-    workspace.sequences.clear();
-    for (size_t i = 0; i < sequences.size(); ++i) {
-      const auto& [first, count, cached, capacity] = sequences[i];
-      const size_t input = (q_norm ? 5 : 3) + i * (2 + arrays_a_cache());
-      const size_t output = 1 + i * arrays_a_cache();
-      workspace.sequences.push_back({
-          .first_row = first,
-          .rows = count,
-          .cached = cached,
-          .capacity = capacity,
-          .keys = cache_at(memory, output),
-          .values = cache_at(memory, output + arrays_a_cache() / 2),
-          .cos = memory.in<float>(input),
-          .sin = memory.in<float>(input + 1),
-      });
-    }
-    const auto q_width = static_cast<size_t>(shape.heads) * shape.head_dim;
-    const auto kv_width = static_cast<size_t>(shape.kv_heads) * shape.head_dim;
-    attend(
-        {
-            .heads = shape.heads,
-            .kv_heads = shape.kv_heads,
-            .head_dim = shape.head_dim,
-            .group_size = group_size,
-            .q = memory.in<float>(0),
-            .k = memory.in<float>(1),
-            .v = memory.in<float>(2),
-            .q_stride = q_width,
-            .k_stride = kv_width,
-            .v_stride = kv_width,
-            .q_norm = head_norm(q_norm, memory),
-            .k_norm = head_norm(k_norm, memory),
-            .sequences = workspace.sequences,
-            .out = memory.out<float>(0),
-            .out_stride = q_width,
-        },
-        workspace.context.kernels,
-        workspace.context.pool,
-        workspace.attention
-    );
+    constexpr int kRuns = 512;
+    const int runs = (width + kPeakRun - 1) / kPeakRun;
+    const int pieces = (runs + kRuns - 1) / kRuns;
+    workspace.context.pool.parallel_for(rows * pieces, [&](int task, int) {
+      const int first = task % pieces * kRuns;
+      const size_t row = static_cast<size_t>(task) / static_cast<size_t>(pieces);
+      workspace.context.kernels.peaks(
+          memory.in<float>(0) + row * width + static_cast<size_t>(first) * kPeakRun,
+          std::min(kRuns * kPeakRun, width - first * kPeakRun),
+          memory.out<float>(0) + row * runs + first
+      );
+    });
   }
 };
 
@@ -451,32 +371,59 @@ class CpuOps : public Ops {
       const std::optional<HeadNorms>& norms,
       std::span<const AttentionRows> sequences
   ) const override {
-    std::vector<mx::array> inputs = {qkv.q, qkv.k, qkv.v};
-    AttentionOperation work{shape, {}, {}, sequences[0].cache.format.group_size, {}};
-    if (norms) {
-      work.q_norm = append_norm(inputs, norms->q_norm);
-      work.k_norm = append_norm(inputs, norms->k_norm);
+    AttentionNode node =
+        plan_attention({qkv.q, qkv.k, qkv.v}, qkv.q.shape(), {shape, norms, sequences});
+    AttentionWork work{std::move(node.plan)};
+    return attended(std::move(work), std::move(node), sequences);
+  }
+
+  AttentionResult attention_residual(
+      const mx::array& x,
+      const AttentionWeights& weights,
+      const HeadShape& shape,
+      std::span<const AttentionRows> sequences
+  ) const override {
+    if (x.shape(0) > kFewRows) {
+      return Ops::attention_residual(x, weights, shape, sequences);
     }
-    std::vector<mx::Shape> shapes = {qkv.q.shape()};
-    std::vector<mx::Dtype> dtypes = {mx::float32};
-    std::vector<InPlace> in_place;
-    for (const AttentionRows& sequence : sequences) {
-      const int capacity = sequence.cache.keys.data.shape(2);
-      work.sequences.push_back({sequence.first, sequence.count, sequence.cached, capacity});
-      inputs.push_back(sequence.rope.tables->cos);
-      inputs.push_back(sequence.rope.tables->sin);
-      const size_t first = inputs.size();
-      append_arrays(inputs, sequence.cache.keys);
-      append_arrays(inputs, sequence.cache.values);
-      for (size_t i = first; i < inputs.size(); ++i) {
-        in_place.push_back({i, shapes.size()});
-        shapes.push_back(inputs[i].shape());
-        dtypes.push_back(inputs[i].dtype());
-      }
+    std::vector<mx::array> inputs = {x};
+    const InputNorm norm = append_norm(inputs, weights.norm);
+    AttentionNode node =
+        plan_attention(std::move(inputs), x.shape(), {shape, weights.head_norms, sequences});
+    AttentionResidual work{
+        norm,
+        matrix_of(weights.qkv_proj[0]),
+        matrix_of(weights.qkv_proj[1]),
+        matrix_of(weights.qkv_proj[2]),
+        matrix_of(weights.o_proj),
+        std::move(node.plan),
+        x.shape(0)
+    };
+    return attended(std::move(work), std::move(node), sequences);
+  }
+
+  mx::array swiglu_residual(
+      const mx::array& x,
+      const RmsNorm& norm,
+      const PackedMatrix& gate,
+      const PackedMatrix& up,
+      const PackedMatrix& down
+  ) const override {
+    if (x.shape(0) > kFewRows) {
+      return Ops::swiglu_residual(x, norm, gate, up, down);
     }
-    const std::vector<mx::array> outputs =
-        nodes(std::move(work), shapes, dtypes, inputs, std::move(in_place));
-    return {outputs[0], caches_of(outputs, sequences)};
+    std::vector<mx::array> inputs = {x};
+    const InputNorm plan = append_norm(inputs, norm);
+    return node(
+        SwigluResidual{plan, matrix_of(gate), matrix_of(up), matrix_of(down), x.shape(0)},
+        x.shape(),
+        std::move(inputs)
+    );
+  }
+
+  mx::array peaks(const mx::array& logits) const override {
+    const int runs = (logits.shape(1) + kPeakRun - 1) / kPeakRun;
+    return node(Peaks{logits.shape(0), logits.shape(1)}, {logits.shape(0), runs}, {logits});
   }
 
   mx::array segment_attention(
@@ -493,6 +440,67 @@ class CpuOps : public Ops {
   }
 
  private:
+  /// What an attention is made of, beside the rows it comes from.
+  struct AttentionParts {
+    const HeadShape& shape;
+    const std::optional<HeadNorms>& norms;
+    std::span<const AttentionRows> sequences;
+  };
+
+  struct AttentionNode {
+    AttentionPlan plan = {};
+    std::vector<mx::array> inputs = {};
+    std::vector<mx::Shape> shapes = {};  // of the outputs
+    std::vector<mx::Dtype> dtypes = {};
+    std::vector<InPlace> in_place = {};
+  };
+
+  /// `inputs` are those in front of the attention's, `output` is the shape of the first output.
+  static AttentionNode plan_attention(
+      std::vector<mx::array> inputs, mx::Shape output, const AttentionParts& parts
+  ) {
+    AttentionNode node;
+    node.inputs = std::move(inputs);
+    node.shapes.push_back(std::move(output));
+    node.dtypes.push_back(mx::float32);
+    node.plan.shape = parts.shape;
+    node.plan.group_size = parts.sequences[0].cache.format.group_size;
+    if (parts.norms) {
+      node.plan.q_norm = append_norm(node.inputs, parts.norms->q_norm);
+      node.plan.k_norm = append_norm(node.inputs, parts.norms->k_norm);
+    }
+    node.plan.first_sequence = node.inputs.size();
+    for (const AttentionRows& sequence : parts.sequences) {
+      append_sequence(node, sequence);
+    }
+    return node;
+  }
+
+  static void append_sequence(AttentionNode& node, const AttentionRows& sequence) {
+    const int capacity = sequence.cache.keys.data.shape(2);
+    node.plan.sequences.push_back({sequence.first, sequence.count, sequence.cached, capacity});
+    node.inputs.push_back(sequence.rope.tables->cos);
+    node.inputs.push_back(sequence.rope.tables->sin);
+    const size_t first = node.inputs.size();
+    append_arrays(node.inputs, sequence.cache.keys);
+    append_arrays(node.inputs, sequence.cache.values);
+    for (size_t i = first; i < node.inputs.size(); ++i) {
+      node.in_place.push_back({i, node.shapes.size()});
+      node.shapes.push_back(node.inputs[i].shape());
+      node.dtypes.push_back(node.inputs[i].dtype());
+    }
+  }
+
+  template <typename Work>
+  AttentionResult attended(
+      Work work, AttentionNode node, std::span<const AttentionRows> sequences
+  ) const {
+    const std::vector<mx::array> outputs = nodes(
+        std::move(work), std::move(node.shapes), node.dtypes, node.inputs, std::move(node.in_place)
+    );
+    return {outputs[0], caches_of(outputs, sequences)};
+  }
+
   static std::vector<KVBuffer> caches_of(
       const std::vector<mx::array>& outputs, std::span<const AttentionRows> sequences
   ) {

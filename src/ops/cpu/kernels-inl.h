@@ -25,6 +25,7 @@ constexpr Kernels generic_kernels() {
   kernels.layer_norm = layer_norm;
   kernels.split_row = split_row;
   kernels.to_bf16 = to_bf16;
+  kernels.peaks = peaks;
   kernels.codes_product = codes_product;
   kernels.floats_product = floats_product;
   kernels.finish_tile = finish_tile;

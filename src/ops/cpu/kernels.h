@@ -223,6 +223,8 @@ struct Kernels {
   void (*split_row)(const float* x, const SplitRows& out, int row) = nullptr;
   /// Rounds to nearest, ties to even.
   void (*to_bf16)(const float* x, size_t count, uint16_t* y) = nullptr;
+  /// The largest of each 16 numbers, of what is left at the end; NaN where one is not finite.
+  void (*peaks)(const float* x, int count, float* y) = nullptr;
 
   void (*codes_product)(const CodesProduct&) = nullptr;
   /// None where products of integers are as fast, as is what makes its rows: row `row` of `out`

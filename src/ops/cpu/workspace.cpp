@@ -17,7 +17,7 @@ void Backlog::remove(size_t bytes) {
 }
 
 size_t Workspace::bytes() const {
-  size_t bytes = rows.bytes() + experts.bytes() + attention.bytes();
+  size_t bytes = rows.bytes() + experts.bytes() + attention.bytes() + layer_rows.bytes();
   for (const Scratch& tiles : context.tiles) {
     bytes += tiles.bytes();
   }

@@ -40,6 +40,7 @@ struct Workspace {
   PreparedRows rows;
   ExpertsWorkspace experts;
   AttendWorkspace attention;
+  Scratch layer_rows;  // between the parts of an operation
   // Lists for the operation that runs; they stay, so that none allocates.
   std::vector<const CpuMatrix*> matrices;
   std::vector<Product> products;

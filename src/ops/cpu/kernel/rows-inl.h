@@ -121,4 +121,19 @@ inline void to_bf16(const float* x, size_t count, uint16_t* y) {
   }
 }
 
+/// The lanes that are not there repeat the first.
+inline F32 load_repeated(const float* p, int lanes) {
+  float numbers[kLanes];
+  store(numbers, splat(p[0]));
+  store_first(numbers, load_first(p, lanes), lanes);
+  return load(numbers);
+}
+
+inline void peaks(const float* x, int count, float* y) {
+  for_lanes(count, [&](int i, int lanes) __attribute__((always_inline)) {
+    const F32 numbers = lanes == kLanes ? load(x + i) : load_repeated(x + i, lanes);
+    *y++ = largest(numbers) + sum(sub(numbers, numbers));  // 0, or NaN
+  });
+}
+
 }  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE

@@ -1,0 +1,43 @@
+#include "ops/ops.h"
+
+#include <mlx/mlx.h>
+
+#include <limits>
+
+namespace whimbrel::ops {
+
+AttentionResult Ops::attention_residual(
+    const mx::array& x,
+    const AttentionWeights& weights,
+    const HeadShape& shape,
+    std::span<const AttentionRows> sequences
+) const {
+  const std::vector<mx::array> qkv = norm_linears(x, weights.norm, weights.qkv_proj);
+  AttentionResult result =
+      attention({qkv[0], qkv[1], qkv[2]}, shape, weights.head_norms, sequences);
+  return {linear_residual(result.output, *weights.o_proj, x), std::move(result.caches)};
+}
+
+mx::array Ops::swiglu_residual(
+    const mx::array& x,
+    const RmsNorm& norm,
+    const PackedMatrix& gate,
+    const PackedMatrix& up,
+    const PackedMatrix& down
+) const {
+  return linear_residual(norm_swiglu(x, norm, gate, up), down, x);
+}
+
+mx::array Ops::peaks(const mx::array& logits) const {
+  const int rows = logits.shape(0);
+  const int runs = (logits.shape(1) + kPeakRun - 1) / kPeakRun;
+  const mx::array x = mx::astype(logits, mx::float32);
+  const mx::array nan = scalar(std::numeric_limits<float>::quiet_NaN(), mx::float32);
+  const mx::array lowest = scalar(-std::numeric_limits<float>::infinity(), mx::float32);
+  const mx::array padded = mx::pad(
+      mx::where(mx::isfinite(x), x, nan), {{0, 0}, {0, runs * kPeakRun - x.shape(1)}}, lowest
+  );
+  return mx::max(mx::reshape(padded, {rows, runs, kPeakRun}), -1);
+}
+
+}  // namespace whimbrel::ops
