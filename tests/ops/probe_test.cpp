@@ -52,23 +52,26 @@ TEST(ArithmeticPeaks, the_fastest_is_the_fastest_floating_one) {
 }
 
 TEST(ReadKernels, read_every_byte) {
-  alignas(64) static unsigned char data[3 * 4096 + 8192] = {};  // prefetches may run on behind
-  for (const size_t at : {size_t{0}, size_t{63}, size_t{4096}, size_t{3 * 4096 - 1}}) {
+  constexpr size_t kArea = 8 * 16384;  // what the largest pattern reads side by side
+  constexpr size_t kBytes = kArea + 3 * 4096;
+  alignas(64) static unsigned char data[kBytes + 8192] = {};  // prefetches may run on behind
+  for (const size_t at : {size_t{0}, size_t{63}, size_t{20000}, kArea - 1, kArea, kBytes - 1}) {
     data[at] = 1;
-    EXPECT_NE(read_plain(data, 3 * 4096), 0U);
+    EXPECT_NE(read_plain(data, kBytes), 0U);
 #if defined(__x86_64__)
     if (is_here(cpu::Isa::avx2)) {
-      EXPECT_NE(read_avx2(data, 3 * 4096), 0U);
-      EXPECT_NE(read_avx2_prefetch(data, 3 * 4096), 0U);
+      EXPECT_NE(read_avx2(data, kBytes), 0U);
+      EXPECT_NE(read_avx2_prefetch(data, kBytes), 0U);
     }
     if (is_here(cpu::Isa::avx512)) {
-      EXPECT_NE(read_avx512(data, 3 * 4096), 0U);
-      EXPECT_NE(read_avx512_prefetch(data, 3 * 4096), 0U);
-      EXPECT_NE(read_avx512_streams(data, 3 * 4096), 0U);
+      EXPECT_NE(read_avx512(data, kBytes), 0U);
+      EXPECT_NE(read_avx512_prefetch(data, kBytes), 0U);
+      EXPECT_NE(read_avx512_streams(data, kBytes), 0U);
+      EXPECT_NE(read_avx512_panels(data, kBytes), 0U);
     }
 #endif
     data[at] = 0;
-    EXPECT_EQ(read_plain(data, 3 * 4096), 0U);
+    EXPECT_EQ(read_plain(data, kBytes), 0U);
   }
 }
 

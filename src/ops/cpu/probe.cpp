@@ -45,6 +45,7 @@ std::vector<ReadPattern> read_patterns() {
     patterns.push_back({"avx512", read_avx512});
     patterns.push_back({"avx512_prefetch", read_avx512_prefetch});
     patterns.push_back({"avx512_streams", read_avx512_streams});
+    patterns.push_back({"avx512_panels", read_avx512_panels});
   }
 #endif
   return patterns;

@@ -22,6 +22,7 @@ uint64_t read_avx2_prefetch(const unsigned char* data, size_t bytes);
 uint64_t read_avx512(const unsigned char* data, size_t bytes);
 uint64_t read_avx512_prefetch(const unsigned char* data, size_t bytes);
 uint64_t read_avx512_streams(const unsigned char* data, size_t bytes);
+uint64_t read_avx512_panels(const unsigned char* data, size_t bytes);
 
 uint64_t mac_avx2_fma(uint64_t rounds);
 uint64_t mac_avx2_maddubs(uint64_t rounds);
