@@ -34,8 +34,13 @@ class MemoryEstimateOf : public testing::TestWithParam<const char*> {
     return ops::make_ops(GetParam(), mx::bfloat16);
   }
 
-  /// Kernels' own memory depends on the instruction set, and weighs little with real models.
-  double slack() const { return std::string_view(GetParam()) == "reference" ? 0.05 : 0.2; }
+  /// Kernels' own memory depends on the instruction set, and weighs little with real models. On a
+  /// busy machine MLX gives memory back before it asks for more, so a peak may be lower.
+  void expect_near(double predicted, double peak) const {
+    const bool reference = std::string_view(GetParam()) == "reference";
+    EXPECT_GT(predicted, (reference ? 0.95 : 0.8) * peak);
+    EXPECT_LT(predicted, (reference ? 1.1 : 1.2) * peak);
+  }
 };
 
 TEST_P(MemoryEstimateOf, weights_are_what_loading_takes) {
@@ -84,10 +89,11 @@ TEST_P(MemoryEstimateOf, peaks_are_predicted) {
         "tiny-qwen3-vl-moe-4bit"}) {
     for (const std::string& text : {std::string("Describe this."), story}) {
       const size_t before = mx::get_active_memory();
+      SCOPED_TRACE(std::string(name) + ", " + std::to_string(text.size()) + " bytes of text");
       const LoadedModel model(bundled_model(name), GetParam());
       const Prompt prompt = model.prompt({"tests/golden/reference/media/big.png"}, text);
       const double peak = peak_of(model, before, prompt, 4);
-      EXPECT_NEAR(predicted(model, prompt, 4) / peak, 1, slack()) << name << " " << prompt.tokens();
+      expect_near(predicted(model, prompt, 4), peak);
     }
   }
 }
@@ -103,7 +109,7 @@ TEST_P(MemoryEstimateOf, a_long_prompt_stays_within_its_bound) {
   }
   prompt.positions = nn::mrope_positions(prompt.tokens(), {});
   const double peak = peak_of(model, before, prompt, 1);
-  EXPECT_NEAR(predicted(model, prompt, 1) / peak, 1, slack());
+  expect_near(predicted(model, prompt, 1), peak);
   const double tile = 512.0 * 16384 * model.frontend.shape.heads.heads * sizeof(float);
   EXPECT_LT(peak, 1.4 * tile);
 }

@@ -39,7 +39,7 @@ class Run {
          .norm = product_.norm,
          .order = workspace_.order.data(),
          .row_step = row_step(),
-         .tokens = tokens()},
+         .exact = true},
         matrices
     );
     const int width = product_.gate_proj->outputs();
@@ -52,7 +52,7 @@ class Run {
          .width = width,
          .order = workspace_.slots.data(),
          .row_step = row_step(),
-         .tokens = tokens()},
+         .exact = true},
         {&product_.down_proj, 1}
     );
     add_up();
@@ -74,7 +74,7 @@ class Run {
          .rows = tokens(),
          .width = product_.router->inputs(),
          .norm = product_.norm,
-         .tokens = 1},  // a rounded logit could choose another expert
+         .exact = true},
         {&product_.router, 1}
     );
     const Product products[] = {{.w = product_.router, .out = logits}};

@@ -7,9 +7,8 @@ namespace whimbrel::ops::cpu {
 
 namespace {
 
-/// The rows of fewer tokens are multiplied in float32 or as integers: their time is that of reading
-/// the weights.
-constexpr int kFewestTokensInBf16 = 32;
+/// Fewer rows are multiplied in float32 or as integers: their time is that of reading the weights.
+constexpr int kFewestRowsInBf16 = 32;
 
 constexpr int kRowsAThread = 4;
 
@@ -31,15 +30,8 @@ const FloatsLayout* floats_layout(const CpuMatrix& matrix) {
   return std::get_if<FloatsLayout>(&matrix.layout());
 }
 
-bool multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout, int tokens) {
-  return kernels.bf16_product != nullptr && layout.type == Float::bf16 &&
-         tokens >= kFewestTokensInBf16;
-}
-
-/// Experts' rows (row_step given) are too few to unpack codes for.
-bool codes_in_bf16(const Kernels& kernels, const RowSource& source, int tokens) {
-  return kernels.codes_bf16_product != nullptr && source.row_step == 0 &&
-         tokens >= kFewestTokensInBf16;
+bool may_round(const RowSource& source) {
+  return !source.exact && source.rows >= kFewestRowsInBf16;
 }
 
 void clear_split_row(const SplitRows& rows, int row) {
@@ -73,6 +65,10 @@ void apply_norm(const Kernels& kernels, const RowNorm& norm, const float* x, int
   }
 }
 
+bool PreparedRows::multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout) const {
+  return may_round_ && kernels.bf16_product != nullptr && layout.type == Float::bf16;
+}
+
 void PreparedRows::prepare(Context& context, const RowSource& source, Matrices matrices) {
   set_up(context.kernels, source, matrices);
   const int rows = padded(rows_);
@@ -93,11 +89,11 @@ void PreparedRows::prepare(Context& context, const RowSource& source, Matrices m
 
 void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matrices matrices) {
   rows_ = source.rows;
-  tokens_ = source.tokens != 0 ? source.tokens : source.rows;
   const bool any_codes = std::ranges::any_of(matrices, [](const CpuMatrix* matrix) {
     return floats_layout(*matrix) == nullptr;
   });
-  rounds_for_codes_ = any_codes && codes_in_bf16(kernels, source, tokens_);
+  may_round_ = may_round(source);
+  rounds_for_codes_ = any_codes && may_round_ && kernels.codes_bf16_product != nullptr;
   row_step_ = source.row_step != 0 ? source.row_step
               : rounds_for_codes_  ? kBf16TileRows
                                    : tile_rows_for(kernels, rows_);
@@ -109,7 +105,7 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
   for (const CpuMatrix* matrix : matrices) {
     if (const FloatsLayout* layout = floats_layout(*matrix)) {
       padded_width = std::max(padded_width, layout->width);
-      in_bf16 = in_bf16 || multiplies_in_bf16(kernels, *layout, tokens_);
+      in_bf16 = in_bf16 || multiplies_in_bf16(kernels, *layout);
     } else {
       const int group_size = std::get<CodesLayout>(matrix->layout()).group_size;
       const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
@@ -202,7 +198,7 @@ const PreparedRows::Grouped& PreparedRows::grouped(int group_size) const {
 void PreparedRows::multiply(const Kernels& kernels, const PanelProduct& product, float* out) const {
   const CpuMatrix& matrix = *product.matrix;
   if (const FloatsLayout* layout = floats_layout(matrix)) {
-    if (multiplies_in_bf16(kernels, *layout, tokens_)) {
+    if (multiplies_in_bf16(kernels, *layout)) {
       multiply_bf16(kernels, product, out);
     } else {
       multiply_floats(kernels, product, out);

@@ -25,8 +25,8 @@ struct RowSource {
   int width = 0;
   RowNorm norm = {};  // applied first
   const int* order = nullptr;
-  int row_step = 0;  // rows of a tile (SplitRows), always of integers; 0: what suits the rows
-  int tokens = 0;    // whose number decides the arithmetic; 0: the rows
+  int row_step = 0;    // rows of a tile (SplitRows), always of integers; 0: what suits the rows
+  bool exact = false;  // never rounded to bfloat16
 };
 
 /// Some rows of a product with some panels of a matrix.
@@ -90,10 +90,11 @@ class PreparedRows {
   void multiply_floats(const Kernels& kernels, const PanelProduct& product, float* out) const;
   void multiply_bf16(const Kernels& kernels, const PanelProduct& product, float* out) const;
   const Grouped& grouped(int group_size) const;
+  bool multiplies_in_bf16(const Kernels& kernels, const FloatsLayout& layout) const;
 
   int rows_ = 0;
-  int tokens_ = 0;
   int row_step_ = 1;
+  bool may_round_ = false;
   bool rounds_for_codes_ = false;
   size_t stride_ = 0;            // of rows of floats
   float* own_floats_ = nullptr;  // rows that differ from the source's
