@@ -81,7 +81,7 @@ constexpr std::string_view kQwen3Vl30B = R"({
   }
 })";
 
-constexpr std::string_view kQwen3_4B = R"({
+constexpr std::string_view kQwen3Text4B = R"({
   "model_type": "qwen3", "eos_token_id": 151645, "hidden_act": "silu", "hidden_size": 2560,
   "intermediate_size": 9728, "num_hidden_layers": 36, "num_attention_heads": 32,
   "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
@@ -89,7 +89,7 @@ constexpr std::string_view kQwen3_4B = R"({
   "rope_scaling": null, "tie_word_embeddings": true
 })";
 
-constexpr std::string_view kQwen25_7B = R"({
+constexpr std::string_view kQwen25Text7B = R"({
   "model_type": "qwen2", "eos_token_id": 151645, "hidden_act": "silu", "hidden_size": 3584,
   "intermediate_size": 18944, "num_hidden_layers": 28, "num_attention_heads": 28,
   "num_key_value_heads": 4, "vocab_size": 152064, "max_position_embeddings": 32768,
@@ -104,8 +104,8 @@ const std::vector<PublishedDims>& published_dims() {
       {.name = "qwen2.5-vl-3b", .config = kQwen25Vl3B, .layers = 36, .kept_layers = 36},
       {.name = "qwen3-vl-4b", .config = kQwen3Vl4B, .layers = 36, .kept_layers = 36},
       {.name = "qwen3-vl-30b-a3b", .config = kQwen3Vl30B, .layers = 48, .kept_layers = 12},
-      {.name = "qwen3-4b", .config = kQwen3_4B, .layers = 36, .kept_layers = 36},
-      {.name = "qwen2.5-7b", .config = kQwen25_7B, .layers = 28, .kept_layers = 28},
+      {.name = "qwen3-4b", .config = kQwen3Text4B, .layers = 36, .kept_layers = 36},
+      {.name = "qwen2.5-7b", .config = kQwen25Text7B, .layers = 28, .kept_layers = 28},
   };
   return dims;
 }
