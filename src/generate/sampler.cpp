@@ -53,7 +53,9 @@ std::vector<Candidate> softmax_weights(
     std::span<const float> logits, std::span<const float> peaks, float least, double temperature
 ) {
   const float largest = *std::ranges::max_element(peaks);
+  const auto runs = std::ranges::count_if(peaks, [least](float peak) { return peak >= least; });
   std::vector<Candidate> candidates;
+  candidates.reserve(static_cast<size_t>(runs) * kRun);
   for (size_t run = 0; run < peaks.size(); ++run) {
     if (peaks[run] < least) {
       continue;

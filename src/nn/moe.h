@@ -33,7 +33,8 @@ class MoeMlp {
   /// x [rows, hidden_size] -> the residual stream behind the layer, same shape and dtype.
   mx::array operator()(const ops::Ops& ops, const mx::array& x) const;
 
-  /// The router's logits of the same x, by which experts are chosen: [rows, num_experts].
+  /// The router's logits of the same x: [rows, num_experts]. Experts are chosen by these, but that
+  /// rows which operations round here are not rounded there.
   mx::array router_logits(const ops::Ops& ops, const mx::array& x) const;
 
  private:

@@ -34,12 +34,19 @@ class MemoryEstimateOf : public testing::TestWithParam<const char*> {
     return ops::make_ops(GetParam(), mx::bfloat16);
   }
 
-  /// Kernels' own memory depends on the instruction set, and weighs little with real models. On a
-  /// busy machine MLX gives memory back before it asks for more, so a peak may be lower.
-  void expect_near(double predicted, double peak) const {
-    const bool reference = std::string_view(GetParam()) == "reference";
-    EXPECT_GT(predicted, (reference ? 0.95 : 0.8) * peak);
-    EXPECT_LT(predicted, (reference ? 1.1 : 1.2) * peak);
+  /// Kernels' own memory depends on the instruction set, and weighs little with real models.
+  double slack() const { return std::string_view(GetParam()) == "reference" ? 0.05 : 0.2; }
+
+  /// `peak()` is asked again where it is lower: on a busy machine MLX may give memory back before
+  /// it asks for more.
+  template <typename Peak>
+  void expect_near(double predicted, const Peak& peak) const {
+    constexpr int kTries = 4;
+    double highest = peak();
+    for (int i = 1; i < kTries && predicted > (1 + slack()) * highest; ++i) {
+      highest = std::max(highest, peak());
+    }
+    EXPECT_NEAR(predicted / highest, 1, slack());
   }
 };
 
@@ -92,8 +99,7 @@ TEST_P(MemoryEstimateOf, peaks_are_predicted) {
       SCOPED_TRACE(std::string(name) + ", " + std::to_string(text.size()) + " bytes of text");
       const LoadedModel model(bundled_model(name), GetParam());
       const Prompt prompt = model.prompt({"tests/golden/reference/media/big.png"}, text);
-      const double peak = peak_of(model, before, prompt, 4);
-      expect_near(predicted(model, prompt, 4), peak);
+      expect_near(predicted(model, prompt, 4), [&] { return peak_of(model, before, prompt, 4); });
     }
   }
 }
@@ -108,8 +114,11 @@ TEST_P(MemoryEstimateOf, a_long_prompt_stays_within_its_bound) {
     prompt.ids.push_back(100 + i % 700);
   }
   prompt.positions = nn::mrope_positions(prompt.tokens(), {});
-  const double peak = peak_of(model, before, prompt, 1);
-  expect_near(predicted(model, prompt, 1), peak);
+  double peak = 0;
+  expect_near(predicted(model, prompt, 1), [&] {
+    peak = peak_of(model, before, prompt, 1);
+    return peak;
+  });
   const double tile = 512.0 * 16384 * model.frontend.shape.heads.heads * sizeof(float);
   EXPECT_LT(peak, 1.4 * tile);
 }
