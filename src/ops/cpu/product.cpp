@@ -9,7 +9,8 @@ namespace {
 constexpr size_t kCacheBytes = size_t{1} << 20;  // half of a core's second-level cache
 constexpr int kMostRows = 256;
 constexpr int kFewRows = 2 * kTileRows;
-constexpr int kMostPanels = 16;  // that rows in bfloat16 pass over before the next ones do
+constexpr int kMostRoundedRows = 512;             // each panel is unpacked once for all of them
+constexpr int kMostPanels = 16;                   // that they pass over before the next ones do
 constexpr size_t kLeastBytes = size_t{64} << 10;  // of weights that a thread takes at a time
 
 /// Products cut into tasks: pieces of all products for the first rows, then for the next.
@@ -159,7 +160,7 @@ class Tasks {
 
 int rows_at_a_time(const PreparedRows& x) {
   if (x.rounds_for_codes()) {
-    return kMostRows;
+    return kMostRoundedRows;
   }
   const int fit = static_cast<int>(kCacheBytes / x.row_bytes()) / kTileRows * kTileRows;
   return std::clamp(fit, 4 * kTileRows, kMostRows);

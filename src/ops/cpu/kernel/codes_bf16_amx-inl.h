@@ -1,7 +1,6 @@
-// Products of affine codes with rows in bfloat16, on tiles. 16 rows times 16 outputs and a step of
-// at most 64 inputs are a unit: two tile products, whose sums are stored, scaled and added to `out`
-// by vectors while the tiles multiply for the next ones. The order of the instructions decides:
-// with two products in a row that wait for each other, a unit takes twice as long.
+// Products of affine codes with rows in bfloat16, on tiles. The codes of two panels and a step of
+// at most 64 inputs stay in tiles while rows pass, 16 at a time. Their sums are stored, scaled and
+// added to `out` by vectors while the tiles multiply the next rows.
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
@@ -11,36 +10,36 @@ constexpr int kChunkInputs = 512;
 /// Tiles of rows that pass over a step while it is in tiles: their sums stay in the first cache.
 constexpr int kBlockTiles = 8;
 
-/// Units under way. A unit's number modulo kUnits is its slot: a tile of the hardware for its sums,
-/// then a place in memory.
-struct UnitsUnderWay {
-  static constexpr int kUnits = 4;
+constexpr int kTileSums = kBf16TileRows * kLanes;
 
-  alignas(64) float sums[kUnits][kBf16TileRows * kLanes] = {};
-  alignas(64) float scales[kUnits][kLanes] = {};
-  alignas(64) float nowhere[kBf16TileRows * kLanes] = {};  // where units that are none add to
-  float* out[kUnits] = {nowhere, nowhere, nowhere, nowhere};
-  const uint16_t* second = nullptr;  // tile of x that the unit before has still to multiply
+/// Sums of 16 rows and a step that are still to be scaled and added to their place in `out`. One
+/// set is made while the other one is added.
+template <int panels>
+struct SumsUnderWay {
+  alignas(64) float sums[2][panels][kTileSums] = {};
+  const float* scales[2] = {};  // [panels][16]
+  float* out[2] = {};           // of the first panel
 };
 
-/// Tiles of the hardware: sums [slots], x [2], weights [2].
-template <int bits, int group_size>
+/// Tiles of the hardware: sums [panels], x [parts], weights [panels][parts].
+template <int bits, int group_size, int panels>
 struct CodesBf16Kernel {
-  static constexpr int kUnits = UnitsUnderWay::kUnits;
-  static constexpr int kX = 4;
-  static constexpr int kWeights = 6;
+  static constexpr int kX = 2;
+  static constexpr int kWeights = 4;
 
-  static constexpr int kStep = group_size < 64 ? group_size : 64;  // inputs of a unit
+  static constexpr int kStep = group_size < 64 ? group_size : 64;  // inputs in tiles at a time
   static constexpr int kParts = kStep / kBf16TileInputs;
   static constexpr int kStepsAGroup = group_size / kStep;
   static constexpr int kSteps = kChunkInputs / kStep;
   static constexpr int kStepNumbers = kStep * kLanes;
   static constexpr int kTileNumbers = kBf16TileInputs * kLanes;
 
-  /// A chunk of up to two panels.
+  using Sums = SumsUnderWay<panels>;
+
+  /// A chunk of the panels.
   struct Weights {
-    alignas(64) uint16_t codes[2][kSteps * kStepNumbers];
-    alignas(64) float scales[2][kSteps][kLanes];
+    alignas(64) uint16_t codes[panels][kSteps * kStepNumbers];
+    alignas(64) float scales[kSteps][panels][kLanes];
   };
 
   static TileShapes shapes() {
@@ -52,15 +51,12 @@ struct CodesBf16Kernel {
     return shapes;
   }
 
-  /// Groups [first, end) of a panel.
+  /// Groups [first, end) of a panel, which is the `place`th of w.
   static void unpack_chunk(
-      const std::byte* panel,
-      const CodesLayout& layout,
-      int first,
-      int end,
-      uint16_t* codes,
-      float (*scales)[kLanes]
+      const std::byte* panel, const CodesLayout& layout, int first, int end, int place, Weights& w
   ) {
+    uint16_t* codes = w.codes[place];
+    int step = 0;
     for (int group = first; group < end; ++group) {
       const std::byte* block = panel + group * layout.block_bytes();
       prefetch_lines<CodesKernel<bits, group_size>::kLines>(block);
@@ -71,118 +67,93 @@ struct CodesBf16Kernel {
       });
       codes += group_size * kLanes;
       const F32 scale = load_affine(block, layout).scale;
-      for (int step = 0; step < kStepsAGroup; ++step, ++scales) {
-        store(*scales, scale);
+      for (int i = 0; i < kStepsAGroup; ++i, ++step) {
+        store(w.scales[step][place], scale);
       }
     }
   }
 
-  /// What all rows of a burst have in common: a step of a panel.
-  struct Step {
-    const uint16_t* codes;
-    const float* scales;
-    size_t x_parts_apart;  // numbers from a tile of x to that of the next 32 inputs
-  };
+  static WHIMBREL_INLINE void load_step(const Weights& w, int step) {
+    unroll<panels>([&](auto p) __attribute__((always_inline)) {
+      unroll<kParts>([&](auto part) __attribute__((always_inline)) {
+        constexpr int kPart = decltype(part)::value;
+        tile_load<kWeights + p.value * kParts + kPart>(
+            w.codes[p.value] + step * kStepNumbers + kPart * kTileNumbers, 64
+        );
+      });
+    });
+  }
 
-  /// Begins unit `slot` and goes on with the ones before it.
-  template <int slot>
-  static WHIMBREL_INLINE void run_unit(
-      UnitsUnderWay& units, const Step& step, bool first, const uint16_t* x, float* out
-  ) {
-    constexpr int kBefore = (slot + kUnits - 1) % kUnits;
-    if constexpr (kParts == 2) {
-      tile_load<kX + 1>(units.second, 64);
-      tile_zero<slot>();
-      tile_dot_bf16<kBefore, kX + 1, kWeights + 1>();
-      if (first) {
-        tile_load<kWeights + 1>(step.codes + kTileNumbers, 64);
-      }
-      units.second = x + step.x_parts_apart;
-    } else {
-      tile_zero<slot>();
-    }
-    if (first) {
-      tile_load<kWeights>(step.codes, 64);
-    }
-    tile_load<kX>(x, 64);
-    tile_dot_bf16<slot, kX, kWeights>();
-    constexpr int kToStore = (slot + kUnits - 2) % kUnits;
-    tile_store<kToStore>(units.sums[kToStore], 64);
-    add_sums<(slot + kUnits - 3) % kUnits>(units);
-    store(units.scales[slot], load(step.scales));
-    units.out[slot] = out;
+  /// Products of a tile of rows with the step in tiles. Between two that wait for each other stands
+  /// one that does not.
+  static WHIMBREL_INLINE void multiply(const uint16_t* x, size_t x_parts_apart) {
+    unroll<kParts>([&](auto part) __attribute__((always_inline)) {
+      tile_load<kX + part.value>(x + part.value * x_parts_apart, 64);
+    });
+    unroll<panels>([](auto p) __attribute__((always_inline)) { tile_zero<p.value>(); });
+    unroll<kParts>([](auto part) __attribute__((always_inline)) {
+      constexpr int kPart = decltype(part)::value;
+      unroll<panels>([](auto p) __attribute__((always_inline)) {
+        tile_dot_bf16<p.value, kX + kPart, kWeights + p.value * kParts + kPart>();
+      });
+    });
   }
 
   /// All loads stand before the stores, for the compiler can't know that they differ.
-  template <int slot>
-  static WHIMBREL_INLINE void add_sums(const UnitsUnderWay& units) {
-    const F32 scale = load(units.scales[slot]);
-    float* out = units.out[slot];
-    F32 acc[kBf16TileRows];
-    unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
-      constexpr int kAt = decltype(row)::value * kLanes;
-      acc[row.value] = fma(load(units.sums[slot] + kAt), scale, load(out + kAt));
-    });
-    unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
-      store(out + row.value * kLanes, acc[row.value]);
+  static WHIMBREL_INLINE void add_sums(const Sums& under_way, int set, size_t panel_floats) {
+    unroll<panels>([&](auto p) __attribute__((always_inline)) {
+      const F32 scale = load(under_way.scales[set] + p.value * kLanes);
+      const float* sums = under_way.sums[set][p.value];
+      float* out = under_way.out[set] + p.value * panel_floats;
+      F32 acc[kBf16TileRows];
+      unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
+        constexpr int kAt = decltype(row)::value * kLanes;
+        acc[row.value] = fma(load(sums + kAt), scale, load(out + kAt));
+      });
+      unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
+        store(out + row.value * kLanes, acc[row.value]);
+      });
     });
   }
 
-  static WHIMBREL_INLINE void run_unit_at(
-      int slot, UnitsUnderWay& units, const Step& step, bool first, const uint16_t* x, float* out
-  ) {
-    switch (slot) {
-      case 0:
-        return run_unit<0>(units, step, first, x, out);
-      case 1:
-        return run_unit<1>(units, step, first, x, out);
-      case 2:
-        return run_unit<2>(units, step, first, x, out);
-      default:
-        return run_unit<3>(units, step, first, x, out);
-    }
+  static WHIMBREL_INLINE void store_sums(Sums& under_way, int set) {
+    unroll<panels>([&](auto p) __attribute__((always_inline)) {
+      tile_store<p.value>(under_way.sums[set][p.value], 64);
+    });
   }
 
-  /// Adds groups [first, end), at most a chunk, of `panels` panels from `panel` on.
-  static void add_chunk(const CodesBf16Product& p, int panel, int panels, int first, int end) {
-    const size_t panel_bytes = p.layout.panel_bytes();
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * kBf16TileRows * kLanes;
+  /// Adds groups [first, end), at most a chunk, of the panels from `panel` on.
+  static void add_chunk(const CodesBf16Product& p, int panel, int first, int end) {
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * kTileSums;
     Weights w;
     for (int i = 0; i < panels; ++i) {
-      const std::byte* from = p.panel + (panel + i) * panel_bytes;
-      unpack_chunk(from, p.layout, first, end, w.codes[i], w.scales[i]);
+      unpack_chunk(p.panel + (panel + i) * p.layout.panel_bytes(), p.layout, first, end, i, w);
     }
-    UnitsUnderWay units;
-    units.second = p.x->tile(0, p.first_tile);
-    int slot = 0;
-    const int first_step = first * kStepsAGroup;
     const int steps = (end - first) * kStepsAGroup;
     const size_t parts_apart = static_cast<size_t>(p.x->tiles) * kTileNumbers;
+    Sums under_way;
+    int set = 0;
+    bool any = false;
     for (int tile = 0; tile < p.tiles; tile += kBlockTiles) {
       const int last = smaller(p.tiles, tile + kBlockTiles);
-      for (int s = 0; s < steps; ++s) {
-        for (int i = 0; i < panels; ++i) {
-          const Step step{w.codes[i] + s * kStepNumbers, w.scales[i][s], parts_apart};
-          const uint16_t* x = p.x->tile((first_step + s) * kParts, p.first_tile + tile);
-          float* out = p.out + (panel + i) * panel_floats + tile * kBf16TileRows * kLanes;
-          for (int t = tile; t < last; ++t) {
-            run_unit_at(slot, units, step, t == tile, x, out);
-            slot = (slot + 1) % kUnits;
-            x += kTileNumbers;
-            out += kBf16TileRows * kLanes;
+      for (int step = 0; step < steps; ++step) {
+        load_step(w, step);
+        const uint16_t* x = p.x->tile((first * kStepsAGroup + step) * kParts, p.first_tile + tile);
+        float* out = p.out + panel * panel_floats + static_cast<size_t>(tile) * kTileSums;
+        for (int t = tile; t < last; ++t, x += kTileNumbers, out += kTileSums) {
+          multiply(x, parts_apart);
+          if (any) {
+            add_sums(under_way, 1 - set, panel_floats);
           }
+          store_sums(under_way, set);
+          under_way.scales[set] = w.scales[step][0];
+          under_way.out[set] = out;
+          set = 1 - set;
+          any = true;
         }
       }
     }
-    finish(units, slot, {w.codes[0], w.scales[0][0], 0}, p.x->tile(0, p.first_tile));
-  }
-
-  /// Lets the last units come to their end.
-  static void finish(UnitsUnderWay& units, int slot, const Step& step, const uint16_t* x) {
-    for (int i = 1; i < kUnits; ++i) {
-      run_unit_at(slot, units, step, false, x, units.nowhere);
-      slot = (slot + 1) % kUnits;
-    }
+    add_sums(under_way, 1 - set, panel_floats);
   }
 };
 
@@ -267,20 +238,24 @@ struct OffsetsKernel {
 
 template <int bits, int group_size>
 void codes_bf16_product_of(const CodesBf16Product& p) {
-  using Kernel = CodesBf16Kernel<bits, group_size>;
-  const Tiles tiles(Kernel::shapes());
-  int panel = 0;
-  for (; panel + 2 <= p.panels; panel += 2) {
+  using Two = CodesBf16Kernel<bits, group_size, 2>;
+  using One = CodesBf16Kernel<bits, group_size, 1>;
+  const Tiles tiles(Two::shapes());
+  const int pairs_end = p.panels / 2 * 2;
+  for (int panel = 0; panel < pairs_end; panel += 2) {
     OffsetsKernel::product<2>(p, panel);
   }
-  if (panel < p.panels) {
-    OffsetsKernel::product<1>(p, panel);
+  if (pairs_end < p.panels) {
+    OffsetsKernel::product<1>(p, pairs_end);
   }
   constexpr int kChunkGroups = kChunkInputs / group_size;
   for (int first = 0; first < p.layout.groups; first += kChunkGroups) {
     const int end = smaller(p.layout.groups, first + kChunkGroups);
-    for (panel = 0; panel < p.panels; panel += 2) {
-      Kernel::add_chunk(p, panel, smaller(2, p.panels - panel), first, end);
+    for (int panel = 0; panel < pairs_end; panel += 2) {
+      Two::add_chunk(p, panel, first, end);
+    }
+    if (pairs_end < p.panels) {
+      One::add_chunk(p, pairs_end, first, end);
     }
   }
 }
