@@ -49,8 +49,10 @@ void clear_split_row(const SplitRows& rows, int row) {
 void clear_rounded_row(const Bf16Rows& rows, int row) {
   constexpr size_t kNumbers = kBf16TileInputs;
   for (int part = 0; part < rows.width() / kBf16TileInputs; ++part) {
-    uint16_t* tile = rows.tile(part, row / kBf16TileRows);
-    std::fill_n(tile + static_cast<size_t>(row % kBf16TileRows) * kNumbers, kNumbers, uint16_t{0});
+    uint16_t* tile = rows.tile(part, row / kRoundedTileRows);
+    std::fill_n(
+        tile + static_cast<size_t>(row % kRoundedTileRows) * kNumbers, kNumbers, uint16_t{0}
+    );
   }
   std::fill_n(rows.sums_of(row), rows.sums_width(), uint16_t{0});
 }
@@ -95,7 +97,7 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
   may_round_ = may_round(source);
   rounds_for_codes_ = any_codes && may_round_ && kernels.codes_bf16_product != nullptr;
   row_step_ = source.row_step != 0 ? source.row_step
-              : rounds_for_codes_  ? kBf16TileRows
+              : rounds_for_codes_  ? kRoundedTileRows
                                    : tile_rows_for(kernels, rows_);
   int padded_width = source.width;
   bool in_bf16 = false;
@@ -143,7 +145,7 @@ void PreparedRows::set_up_split(Grouped& grouped, int group_size, int width) {
 
 void PreparedRows::set_up_rounded(Grouped& grouped, int group_size, int width) {
   Bf16Rows& rows = grouped.rounded;
-  rows.tiles = padded(rows_) / kBf16TileRows;
+  rows.tiles = padded(rows_) / kRoundedTileRows;
   rows.group_size = group_size;
   rows.groups = width / group_size;
   rows.numbers = grouped.numbers.of<uint16_t>(rows.number_count());

@@ -16,9 +16,9 @@ constexpr int kBlockTiles = 8;
 struct UnitsUnderWay {
   static constexpr int kUnits = 4;
 
-  alignas(64) float sums[kUnits][kBf16TileRows * kLanes] = {};
+  alignas(64) float sums[kUnits][kRoundedTileRows * kLanes] = {};
   alignas(64) float scales[kUnits][kLanes] = {};
-  alignas(64) float nowhere[kBf16TileRows * kLanes] = {};  // where units that are none add to
+  alignas(64) float nowhere[kRoundedTileRows * kLanes] = {};  // where units that are none add to
   float* out[kUnits] = {nowhere, nowhere, nowhere, nowhere};
   const uint16_t* second = nullptr;  // tile of x that the unit before has still to multiply
 };
@@ -46,7 +46,7 @@ struct CodesBf16Kernel {
   static TileShapes shapes() {
     TileShapes shapes;
     for (int tile = 0; tile < 8; ++tile) {
-      shapes.rows[tile] = kBf16TileRows;
+      shapes.rows[tile] = kRoundedTileRows;
       shapes.row_bytes[tile] = 64;
     }
     return shapes;
@@ -118,12 +118,12 @@ struct CodesBf16Kernel {
   static WHIMBREL_INLINE void add_sums(const UnitsUnderWay& units) {
     const F32 scale = load(units.scales[slot]);
     float* out = units.out[slot];
-    F32 acc[kBf16TileRows];
-    unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
+    F32 acc[kRoundedTileRows];
+    unroll<kRoundedTileRows>([&](auto row) __attribute__((always_inline)) {
       constexpr int kAt = decltype(row)::value * kLanes;
       acc[row.value] = fma(load(units.sums[slot] + kAt), scale, load(out + kAt));
     });
-    unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
+    unroll<kRoundedTileRows>([&](auto row) __attribute__((always_inline)) {
       store(out + row.value * kLanes, acc[row.value]);
     });
   }
@@ -146,7 +146,7 @@ struct CodesBf16Kernel {
   /// Adds groups [first, end), at most a chunk, of `panels` panels from `panel` on.
   static void add_chunk(const CodesBf16Product& p, int panel, int panels, int first, int end) {
     const size_t panel_bytes = p.layout.panel_bytes();
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * kBf16TileRows * kLanes;
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * kRoundedTileRows * kLanes;
     Weights w;
     for (int i = 0; i < panels; ++i) {
       const std::byte* from = p.panel + (panel + i) * panel_bytes;
@@ -164,12 +164,12 @@ struct CodesBf16Kernel {
         for (int i = 0; i < panels; ++i) {
           const Step step{w.codes[i] + s * kStepNumbers, w.scales[i][s], parts_apart};
           const uint16_t* x = p.x->tile((first_step + s) * kParts, p.first_tile + tile);
-          float* out = p.out + (panel + i) * panel_floats + tile * kBf16TileRows * kLanes;
+          float* out = p.out + (panel + i) * panel_floats + tile * kRoundedTileRows * kLanes;
           for (int t = tile; t < last; ++t) {
             run_unit_at(slot, units, step, t == tile, x, out);
             slot = (slot + 1) % kUnits;
             x += kTileNumbers;
-            out += kBf16TileRows * kLanes;
+            out += kRoundedTileRows * kLanes;
           }
         }
       }
@@ -190,7 +190,7 @@ struct CodesBf16Kernel {
 /// is the offset, exactly so unless it is a float32.
 struct OffsetsKernel {
   static constexpr int kGroups = 32;  // at a time
-  static constexpr int kGroupNumbers = Bf16Rows::kSumsAGroup * kLanes;
+  static constexpr int kGroupNumbers = kSumsAGroup * kLanes;
   static constexpr int kPanelNumbers = kGroups * kGroupNumbers;
 
   struct Offsets {
@@ -238,8 +238,8 @@ struct OffsetsKernel {
       const CodesBf16Product& p, int panel, int first, int groups, int tile, const Offsets& offsets
   ) {
     using Kernel = Bf16Kernel<tiles, panels>;
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * kBf16TileRows * kLanes;
-    float* out = p.out + panel * panel_floats + tile * kBf16TileRows * kLanes;
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * kRoundedTileRows * kLanes;
+    float* out = p.out + panel * panel_floats + tile * kRoundedTileRows * kLanes;
     if (first == 0) {
       Kernel::for_sums(out, panel_floats, [](auto sums, float*) {
         tile_zero<decltype(sums)::value>();
@@ -249,11 +249,11 @@ struct OffsetsKernel {
         tile_load<decltype(sums)::value>(from, 64);
       });
     }
-    const uint16_t* x = p.x->sums_of((p.first_tile + tile) * kBf16TileRows);
-    const int width = groups * Bf16Rows::kSumsAGroup;
+    const uint16_t* x = p.x->sums_of((p.first_tile + tile) * kRoundedTileRows);
+    const int width = groups * kSumsAGroup;
     for (int k = 0; k < width; k += kBf16TileInputs) {
       Kernel::add_inputs(
-          x + first * Bf16Rows::kSumsAGroup + k,
+          x + first * kSumsAGroup + k,
           static_cast<size_t>(p.x->sums_width()),
           reinterpret_cast<const std::byte*>(offsets.numbers[0] + k * kLanes),
           sizeof(offsets.numbers[0])
@@ -319,7 +319,7 @@ inline float round_group(const float* x, const Bf16Rows& out, int row, int group
   F32 total = zero_f32();
   for (int i = 0; i < out.group_size; i += kBf16TileInputs) {
     const int part = (group * out.group_size + i) / kBf16TileInputs;
-    uint16_t* y = out.tile(part, row / kBf16TileRows) + row % kBf16TileRows * kBf16TileInputs;
+    uint16_t* y = out.tile(part, row / kRoundedTileRows) + row % kRoundedTileRows * kBf16TileInputs;
     store_bf16(y, load(x + i));
     store_bf16(y + kLanes, load(x + i + kLanes));
     total = add(total, add(load_bf16(y), load_bf16(y + kLanes)));
@@ -328,18 +328,10 @@ inline float round_group(const float* x, const Bf16Rows& out, int row, int group
 }
 
 inline void round_row(const float* x, const Bf16Rows& out, int row) {
-  uint16_t* sums = out.sums_of(row);
-  for (int i = out.groups * Bf16Rows::kSumsAGroup; i < out.sums_width(); ++i) {
-    sums[i] = 0;
-  }
-  for (int group = 0; group < out.groups; ++group, sums += Bf16Rows::kSumsAGroup) {
-    const F32 total = splat(round_group(x + group * out.group_size, out, row, group));
-    uint16_t high[kLanes];
-    uint16_t low[kLanes];
-    store_bf16(high, total);
-    store_bf16(low, sub(total, load_bf16(high)));
-    sums[0] = sums[2] = high[0];
-    sums[1] = sums[3] = low[0];
+  clear_sums_behind(out.groups, out.sums_of(row));
+  for (int group = 0; group < out.groups; ++group) {
+    const float total = round_group(x + group * out.group_size, out, row, group);
+    store_group_sum(total, out.sums_of(row) + group * kSumsAGroup);
   }
 }
 
