@@ -127,7 +127,8 @@ Json run_cells(BenchFlags flags) {
   }
   const std::vector<BenchCell> cells =
       plan_cells(options, model.shape.max_position_embeddings, picture ? picture->tokens() : 0);
-  std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), model.checkpoint.summary());
+  std::unique_ptr<const ops::Ops> ops =
+      choose_ops(requested_ops(), model.checkpoint.summary(), options.ops);
   if (!flags.force) {
     require_bench_memory(bench_memory(model, options, cells, picture, *ops));
   }
@@ -167,6 +168,9 @@ std::vector<std::string> measuring_arguments(const BenchFlags& flags) {
   add("--kv-bits", options.kv_bits == 0 ? "" : std::to_string(options.kv_bits));
   add("--threads", flags.threads == 0 ? "" : std::to_string(flags.threads));
   add("--probe-mib", std::to_string(flags.probe_mib));
+  if (options.ops.prefill_int8) {
+    arguments.push_back("--prefill-int8");
+  }
   if (flags.force) {
     arguments.push_back("--force");
   }
@@ -261,6 +265,7 @@ void add_how_to_run(CLI::App& command, BenchFlags& flags) {
       ->check(CLI::IsMember({8}));
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
       ->check(CLI::Range(1, 1024));
+  add_prefill_int8(command, flags.options.ops);
   command.add_option("--probe-mib", flags.probe_mib, "Size of what the bandwidth probe reads, MiB")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

@@ -93,6 +93,7 @@ Json run_json(
       {"parameters", model.checkpoint.summary().parameters},
       {"weight_bytes", model.checkpoint.total_bytes()},
       {"kv_bits", options.kv_bits},
+      {"prefill_int8", options.ops.prefill_int8},
       {"prefill_chunk", options.prefill_chunk},
       {"warmup_steps", options.warmup},
       {"read_gb_s", probe.read_gb_s()},
@@ -134,12 +135,21 @@ std::string rate_text(const Json& row) {
   );
 }
 
+std::string ops_text(const Json& row) {
+  return fmt::format(
+      "{}, {}{}",
+      row["ops"].get<std::string>(),
+      row["isa"].get<std::string>(),
+      row["prefill_int8"].get<bool>() ? ", int8 prefill" : ""
+  );
+}
+
 std::string md_row(const Json& row) {
   const std::array cells = {
       row["model"].get<std::string>() + " " + row["weights"].get<std::string>(),
       size_text(row["weight_bytes"].get<uint64_t>()),
       fmt::format("{:.2f} B", row["parameters"].get<double>() / 1e9),
-      fmt::format("{}, {}", row["ops"].get<std::string>(), row["isa"].get<std::string>()),
+      ops_text(row),
       row["threads"].dump(),
       test_text(row),
       rate_text(row),

@@ -31,6 +31,7 @@ Json maker_json(const TraceHeader& header) {
       {"ops", header.ops},
       {"dtype", header.dtype},
       {"width", header.width},
+      {"prefill_int8", header.prefill_int8},
       {"build", header.build}
   };
 }
@@ -85,10 +86,11 @@ double percent(int part, int whole) {
 
 std::string maker_text(std::string_view name, const TraceHeader& header) {
   return fmt::format(
-      "{:<10} {} operations, {}, width {}, build {}\n",
+      "{:<10} {} operations, {}{}, width {}, build {}\n",
       name,
       header.ops,
       header.dtype,
+      header.prefill_int8 ? ", int8 prefill" : "",
       header.width,
       header.build["build_id"].get<std::string>().substr(0, 12)
   );

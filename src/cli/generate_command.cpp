@@ -17,6 +17,7 @@
 #include "cli/load_model.h"
 #include "cli/media_flags.h"
 #include "cli/model_folder.h"
+#include "cli/ops_choice.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
@@ -55,6 +56,7 @@ struct GenerateFlags {
   KVLimit kv_limit;
   int kv_bits = 0;
   std::optional<int> threads;
+  ops::OpsOptions ops;
   std::string chat_template;
   std::string chat_template_kwargs;
   std::string thinking;
@@ -143,6 +145,7 @@ void add_run_options(CLI::App& command, GenerateFlags& flags) {
       ->check(CLI::IsMember({8}));
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
       ->check(positive());
+  add_prefill_int8(command, flags.ops);
   command.add_flag("--json", flags.json, "One line of JSON instead of streamed text");
   command.add_flag("--force", flags.force, "Go on though memory looks too small");
   command.add_flag("--no-progress", flags.no_progress, "No progress bars");
@@ -390,7 +393,10 @@ void run_generate(const CLI::App& command, const GenerateFlags& flags) {
       frontend,
       prepared.prompt,
       options,
-      {.force = flags.force, .progress = !flags.no_progress, .announce_prefill = true}
+      {.force = flags.force,
+       .progress = !flags.no_progress,
+       .announce_prefill = true,
+       .ops = flags.ops}
   );
   load_ms += reading.milliseconds();
   if (flags.verbose) {

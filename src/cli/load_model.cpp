@@ -56,7 +56,7 @@ Engine load_model(
 ) {
   Checkpoint checkpoint(frontend.config);
   const CheckpointSummary summary = checkpoint.summary();
-  std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), summary);
+  std::unique_ptr<const ops::Ops> ops = choose_ops(requested_ops(), summary, options.ops);
   if (!options.force) {
     require_memory(estimate_memory(frontend.shape, summary, *ops, prompt, use));
   }

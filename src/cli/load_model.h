@@ -10,6 +10,7 @@ struct LoadModelOptions {
   bool progress = true;  // a bar on stderr
   /// Whether to say on stderr how long the prompt will take on a CPU, where that is long.
   bool announce_prefill = false;
+  ops::OpsOptions ops = {};
 };
 
 /// Loads the weights with the operations that WHIMBREL_OPS asks for, once the memory estimate for

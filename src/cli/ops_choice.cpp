@@ -1,8 +1,7 @@
 #include "cli/ops_choice.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdlib>
-
-#include "ops/ops.h"
 
 namespace whimbrel {
 
@@ -13,6 +12,15 @@ std::string requested_ops() {
 
 std::string requested_ops_name() {
   return std::string(ops::make_ops(requested_ops(), ops::mx::float32)->name());
+}
+
+void add_prefill_int8(CLI::App& command, ops::OpsOptions& options) {
+  command.add_flag(
+      "--prefill-int8",
+      options.prefill_int8,
+      "Round 32 prompt tokens and more to 8 bits where weights are packed: faster on a CPU, and "
+      "lossy"
+  );
 }
 
 }  // namespace whimbrel

@@ -13,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/load_model.h"
 #include "cli/model_folder.h"
+#include "cli/ops_choice.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "engine/prepare.h"
@@ -32,6 +33,7 @@ struct TraceFlags {
   TraceOptions options;
   std::string output;
   std::optional<int> threads;
+  ops::OpsOptions ops;
   bool force = false;
   bool no_progress = false;
 };
@@ -94,6 +96,7 @@ TraceHeader trace_header(
       .depth = flags.options.depth,
       .width = flags.options.width,
       .positions = flags.options.positions,
+      .prefill_int8 = flags.ops.prefill_int8,
   };
 }
 
@@ -134,7 +137,7 @@ void run_trace(const TraceFlags& flags) {
       frontend,
       input.prompt,
       {.prefill_chunk = std::max(flags.options.prefill_chunk, flags.options.width)},
-      {.force = flags.force, .progress = !flags.no_progress}
+      {.force = flags.force, .progress = !flags.no_progress, .ops = flags.ops}
   );
   const TraceHeader header = trace_header(flags, frontend, input, engine);
   write_trace(file, header, make_rows(flags, engine, input.prompt));
@@ -161,6 +164,7 @@ void add_trace_command(CLI::App& app) {
   command->add_option("-o,--output", flags->output, "File to write, JSON Lines")->required();
   command->add_option("--threads", flags->threads, "Threads for matrix products on a CPU")
       ->check(CLI::Range(1, std::numeric_limits<int>::max(), "POSITIVE"));
+  add_prefill_int8(*command, flags->ops);
   command->add_flag("--force", flags->force, "Go on though memory looks too small");
   command->add_flag("--no-progress", flags->no_progress, "No progress bars");
   command->footer(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "media/image.h"
+#include "ops/ops.h"
 
 namespace whimbrel {
 
@@ -19,6 +20,7 @@ struct BenchOptions {
   int warmup = 8;           // steps of a decode that are thrown away before the first repetition
   int prefill_chunk = 512;  // prompt tokens a forward
   int kv_bits = 0;
+  ops::OpsOptions ops = {};
   std::optional<Size> image = std::nullopt;
   bool control = false;  // a decode with doubled work beside the others
 };

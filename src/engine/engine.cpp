@@ -51,17 +51,17 @@ Engine::Engine(
 }
 
 std::unique_ptr<const ops::Ops> choose_ops(
-    std::string_view requested, const CheckpointSummary& checkpoint
+    std::string_view requested, const CheckpointSummary& checkpoint, const ops::OpsOptions& options
 ) {
   for (const CheckpointSummary::OfDtype& stored : checkpoint.dtypes) {
     if (stored.dtype == StoredDtype::bf16) {
-      return ops::make_ops(requested, mx::bfloat16);
+      return ops::make_ops(requested, mx::bfloat16, options);
     }
     if (stored.dtype == StoredDtype::f16) {
-      return ops::make_ops(requested, mx::float16);
+      return ops::make_ops(requested, mx::float16, options);
     }
   }
-  return ops::make_ops(requested, mx::float32);
+  return ops::make_ops(requested, mx::float32, options);
 }
 
 }  // namespace whimbrel

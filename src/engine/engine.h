@@ -54,9 +54,12 @@ class Engine {
   std::optional<Model> model_;
 };
 
-/// The operations for a checkpoint on this machine (`requested` as in WHIMBREL_OPS).
+/// The operations for a checkpoint on this machine (`requested` as in WHIMBREL_OPS). Throws as
+/// ops::make_ops does.
 std::unique_ptr<const ops::Ops> choose_ops(
-    std::string_view requested, const CheckpointSummary& checkpoint
+    std::string_view requested,
+    const CheckpointSummary& checkpoint,
+    const ops::OpsOptions& options = {}
 );
 
 }  // namespace whimbrel

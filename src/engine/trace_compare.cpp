@@ -30,7 +30,7 @@ bool same_object(const Json& a, const Json& b) {
 
 bool same_maker(const TraceHeader& a, const TraceHeader& b) {
   return same_object(a.build, b.build) && a.ops == b.ops && a.dtype == b.dtype &&
-         a.width == b.width;
+         a.width == b.width && a.prefill_int8 == b.prefill_int8;
 }
 
 double gap_of(const TraceRow& row) {
@@ -117,8 +117,9 @@ void require_comparable(
   }
   if (!options.self && same_maker(a, b)) {
     refuse(
-        "got two traces of the same build with the same operations, dtype and width, expected two "
-        "different ones; --self compares a build with itself"
+        "got two traces of the same build with the same operations, dtype, width and rounding, "
+        "expected "
+        "two different ones; --self compares a build with itself"
     );
   }
 }

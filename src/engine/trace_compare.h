@@ -51,7 +51,7 @@ struct Comparison {
 
 /// Throws Error(Fault::usage) where the traces can't be compared: different inputs, depths or
 /// positions, tokens that differ though the inputs should not, and, unless `self`, the same build
-/// with the same operations, dtype and width.
+/// with the same operations, dtype, width and rounding.
 void require_comparable(
     const Trace& reference, const Trace& candidate, const CompareOptions& options
 );

@@ -71,6 +71,7 @@ TraceHeader read_header(const Json& json, const JsonSource& source) {
       .depth = get_count(json, "depth", source, 0),
       .width = get_count(json, "width", source, 1),
       .positions = get_count(json, "positions", source, 1),
+      .prefill_int8 = get_bool_or(json, "prefill_int8", false, source),
   };
 }
 
@@ -174,7 +175,7 @@ std::string input_sha256(const Prompt& prompt, const std::vector<MediaInput>& me
 }
 
 std::string trace_line(const TraceHeader& header) {
-  const Json json = {
+  Json json = {
       {"whimbrel_trace", kFormat},
       {"build", header.build},
       {"model", header.model},
@@ -185,6 +186,9 @@ std::string trace_line(const TraceHeader& header) {
       {"width", header.width},
       {"positions", header.positions}
   };
+  if (header.prefill_int8) {
+    json["prefill_int8"] = true;
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

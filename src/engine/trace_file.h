@@ -20,6 +20,7 @@ struct TraceHeader {
   int depth = 0;
   int width = 0;
   int positions = 0;
+  bool prefill_int8 = false;
 };
 
 /// One trace: the header and `positions` rows.

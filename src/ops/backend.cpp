@@ -8,7 +8,9 @@
 
 namespace whimbrel::ops {
 
-std::unique_ptr<const Ops> make_ops(std::string_view requested, mx::Dtype stored) {
+std::unique_ptr<const Ops> make_ops(
+    std::string_view requested, mx::Dtype stored, const OpsOptions& options
+) {
   const bool on_cpu = mx::default_device() == mx::Device::cpu;
   const bool own = requested == "cpu" || (requested.empty() && on_cpu);
   if (!own && !requested.empty() && requested != "reference") {
@@ -25,7 +27,16 @@ std::unique_ptr<const Ops> make_ops(std::string_view requested, mx::Dtype stored
     );
   }
   if (own) {
-    return cpu::make_cpu_ops(chosen_isa(), threads());
+    return cpu::make_cpu_ops(chosen_isa(), threads(), options);
+  }
+  if (options.prefill_int8) {
+    throw Error(
+        Fault::usage,
+        "--prefill-int8",
+        "got it with the operations \"reference\"{}, expected \"cpu\": no others round so; leave "
+        "it out",
+        on_cpu ? "" : " on a GPU"
+    );
   }
   if (on_cpu) {
     return make_reference_ops(mx::float32, Arithmetic::float32);

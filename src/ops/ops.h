@@ -222,9 +222,18 @@ enum class Arithmetic { native, float32 };
 /// The reference: stock MLX operations on any MLX device.
 std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, Arithmetic arithmetic);
 
+/// What a user chooses of how operations compute.
+struct OpsOptions {
+  /// Many rows are rounded to 8-bit integers where they meet weights in codes: faster, and lossy.
+  bool prefill_int8 = false;
+};
+
 /// The backend for this machine and for weights stored in `stored`. `requested` is the value of
-/// WHIMBREL_OPS, empty for the default. Throws Error(Fault::usage) for one that isn't built in.
-std::unique_ptr<const Ops> make_ops(std::string_view requested, mx::Dtype stored);
+/// WHIMBREL_OPS, empty for the default. Throws Error(Fault::usage) for one that isn't built in, or
+/// that can't do as the options say.
+std::unique_ptr<const Ops> make_ops(
+    std::string_view requested, mx::Dtype stored, const OpsOptions& options = {}
+);
 
 /// A number as an array of the given dtype. The only way for a scalar into a graph: a plain C++
 /// float would promote a bfloat16 graph to float32.

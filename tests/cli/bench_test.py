@@ -16,8 +16,8 @@ SHORT = ("-r", "2", "--warmup", "2", "--probe-mib", "16")
 QUICK = ("-p", "8", "-n", "4", "-d", "16,40", *SHORT)
 DECODE = ("-p", "0", "-n", "4", "-d", "16", *SHORT)
 ROW_KEYS = (
-    "build ops isa threads model weights note parameters weight_bytes kv_bits prefill_chunk warmup_steps "
-    "read_gb_s peak_kind test depth rows behind_image ms ms_min ms_max ms_mean ms_stddev samples "
+    "build ops isa threads model weights note parameters weight_bytes kv_bits prefill_int8 prefill_chunk "
+    "warmup_steps read_gb_s peak_kind test depth rows behind_image ms ms_min ms_max ms_mean ms_stddev samples "
     "repetitions tok_s tok_s_mean tok_s_stddev bytes_per_token bandwidth_fraction peak_fraction "
     "delta_ms delta_floor_ms peak_memory_bytes"
 ).split()
@@ -90,6 +90,16 @@ class Bench(BenchCase):
         self.assertLess(four["bytes_per_token"], one["bytes_per_token"] / 2)
         self.assertAlmostEqual(four["tok_s"] * four["ms"] / 1000, 4)
         self.assertEqual(len(four["samples"]), 2 * 4)
+
+    def test_prompts_in_8_bits_are_named(self):
+        arguments = ("-p", "64", "-n", "0", *SHORT)
+        exact, rounded = (
+            self.report(*arguments, *flags)["rows"][0] for flags in ((), ("--prefill-int8",))
+        )
+        self.assertIs(exact["prefill_int8"], False)
+        self.assertIs(rounded["prefill_int8"], True)
+        self.assertIn(", int8 prefill |", self.bench(*arguments, "--prefill-int8"))
+        self.assertNotIn("int8 prefill", self.bench(*arguments))
 
     def test_default_depths(self):
         report = self.report("-p", "0", "-n", "1", *SHORT)

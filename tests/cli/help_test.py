@@ -14,7 +14,7 @@ NEEDS_MORE = ("pull", "rm", "trace", "compare")
 GENERATE_FLAGS = (
     "-m --image -p --system --messages --json --max-tokens -n --temperature --top-k --top-p "
     "--min-p --repetition-penalty --presence-penalty --frequency-penalty --seed --stop --ctx "
-    "--threads --chat-template --chat-template-kwargs --thinking --raw --no-progress --verbose "
+    "--threads --prefill-int8 --chat-template --chat-template-kwargs --thinking --raw --no-progress --verbose "
     "--force"
 ).split()
 

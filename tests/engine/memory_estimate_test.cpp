@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "ops/device.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
 #include "tests/support/tiny_model.h"
@@ -128,6 +129,25 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(tested.param);
     }
 );
+
+/// Rows of bytes take less than what is predicted for wider ones, but not much.
+TEST(MemoryEstimate, holds_for_prompts_in_8_bits) {
+  if (ops::backend_name() != "cpu") {
+    GTEST_SKIP() << "on a GPU";
+  }
+  std::string story;
+  for (int i = 0; i < 250; ++i) {
+    story += " The code of the tiger is 960.";
+  }
+  const size_t before = mx::get_active_memory();
+  const LoadedModel model(
+      bundled_model("tiny-qwen2-5-vl-4bit"),
+      ops::make_ops("cpu", mx::bfloat16, {.prefill_int8 = true})
+  );
+  const Prompt prompt = model.prompt({"tests/golden/reference/media/big.png"}, story);
+  const double peak = peak_of(model, before, prompt, 4);
+  EXPECT_NEAR(predicted(model, prompt, 4) / peak, 1, 0.2);
+}
 
 TEST(MemoryEstimate, both_forms_of_a_model_have_the_same_parameters) {
   EXPECT_EQ(

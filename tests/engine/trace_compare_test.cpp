@@ -117,6 +117,7 @@ TEST(TraceCompare, refuses_a_build_against_itself) {
       [](TraceHeader& header) { header.ops = "cpu"; },
       [](TraceHeader& header) { header.dtype = "bfloat16"; },
       [](TraceHeader& header) { header.width = 4; },
+      [](TraceHeader& header) { header.prefill_int8 = true; },
   };
   for (const auto& differ : differences) {
     Trace other = trace;

@@ -63,6 +63,10 @@ TEST(TraceFile, is_what_was_written) {
   ASSERT_EQ(read.rows.size(), 2U);
   EXPECT_EQ(trace_line(read.rows[1]), trace_line(row(6, 11, 12)));
   EXPECT_EQ(read.rows[0].top_logits[0], 3.3F);
+  EXPECT_FALSE(read.header.prefill_int8);
+  std::string rounded = whole();
+  rounded.insert(rounded.find(R"(,"depth")"), R"(,"prefill_int8":true)");
+  EXPECT_TRUE(parse_trace(rounded, "t.jsonl").header.prefill_int8);
 }
 
 TEST(TraceFile, lines_are_those_of_the_contract) {
@@ -72,6 +76,9 @@ TEST(TraceFile, lines_are_those_of_the_contract) {
           R"(","input":")" + std::string(64, '0') +
           R"(","ops":"reference","dtype":"float32","depth":5,"width":2,"positions":2})"
   );
+  TraceHeader rounded = header(2);
+  rounded.prefill_int8 = true;
+  EXPECT_NE(trace_line(rounded).find(R"("positions":2,"prefill_int8":true})"), std::string::npos);
   TraceRow simple = row(5, 10, 11);
   simple.nll = 0.5;
   simple.top_logits = {3.5F, 1.0F, -0.25F};
@@ -108,6 +115,7 @@ TEST(TraceFile, refuses_wrong_values) {
       {R"("dtype":"float32")", R"("dtype":"")"},
       {R"("depth":5)", R"("depth":-5)"},
       {R"("width":2)", R"("width":0)"},
+      {R"("width":2)", R"("width":2,"prefill_int8":1)"},
       {R"("pos":5)", R"("pos":6)"},
       {R"("id":11)", R"("id":10)"},
       {R"("nll":0.1)", R"("nll":null)"},

@@ -63,7 +63,7 @@ struct Rounded {
 
   Rounded(Isa isa, const std::vector<float>& x, int row_count, const CodesLayout& layout) {
     constexpr uint16_t kNan = 0x7fff;
-    rows.tiles = (row_count + kBf16TileRows - 1) / kBf16TileRows;
+    rows.tiles = (row_count + kRoundedTileRows - 1) / kRoundedTileRows;
     rows.group_size = layout.group_size;
     rows.groups = layout.groups;
     numbers.assign(rows.number_count(), kNan);
@@ -92,7 +92,7 @@ std::vector<float> multiply(
   product.x = &x.rows;
   product.first_tile = first;
   product.tiles = tiles;
-  const size_t numbers = static_cast<size_t>(product.panels) * tiles * kBf16TileRows * kLanes;
+  const size_t numbers = static_cast<size_t>(product.panels) * tiles * kRoundedTileRows * kLanes;
   std::vector<float> out(numbers + 1, NAN);
   product.out = out.data();
   kernels_for(isa).codes_bf16_product(product);
@@ -185,7 +185,7 @@ TEST_P(CpuCodesBf16, a_tile_has_the_same_bits_alone_and_among_others) {
   std::vector<float> numbers(static_cast<size_t>(160) * layout.groups * layout.group_size);
   std::generate(numbers.begin(), numbers.end(), [&] { return normal(random_); });
   const Rounded x(GetParam(), numbers, 160, layout);
-  constexpr int kTile = kBf16TileRows * kLanes;
+  constexpr int kTile = kRoundedTileRows * kLanes;
   const std::vector<float> all = multiply(GetParam(), w, layout, x, 0, 10);
   for (int tile = 0; tile < 10; ++tile) {
     const std::vector<float> alone = multiply(GetParam(), w, layout, x, tile, 1);

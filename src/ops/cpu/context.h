@@ -17,8 +17,11 @@ struct Context {
     int end;
   };
 
-  Context(const Kernels& of_isa, int threads)
-      : kernels(of_isa), pool(threads), tiles(static_cast<size_t>(threads)) {}
+  Context(const Kernels& of_isa, int threads, bool rows_in_int8 = false)
+      : kernels(of_isa),
+        int8_for_codes(rows_in_int8),
+        pool(threads),
+        tiles(static_cast<size_t>(threads)) {}
 
   /// Room for `count` floats on every thread: which of them gets what to do is left to chance, and
   /// none is to allocate for it later.
@@ -29,6 +32,7 @@ struct Context {
   }
 
   const Kernels& kernels;
+  const bool int8_for_codes;  // whether many rows meet codes as 8-bit integers
   ThreadPool pool;
   std::vector<Scratch> tiles;  // products of some panels
   std::vector<Piece> pieces;   // of the products that run

@@ -255,13 +255,16 @@ KVRows kv_rows(const std::vector<mx::array>& arrays, size_t first, bool codes) {
 
 class CpuOps : public Ops {
  public:
-  CpuOps(Isa isa, int threads)
-      : workspace_(std::make_shared<Workspace>(kernels_for(isa), threads)),
+  CpuOps(Isa isa, int threads, const OpsOptions& options)
+      : workspace_(std::make_shared<Workspace>(kernels_for(isa), threads, options.prefill_int8)),
         memory_(std::make_shared<WeightMemory>()) {}
 
   std::string_view name() const override { return "cpu"; }
   mx::Dtype dtype() const override { return mx::float32; }
   mx::Dtype rounding() const override {
+    if (workspace_->context.int8_for_codes) {
+      return mx::int8;
+    }
     return workspace_->context.kernels.bf16_product == nullptr ? mx::float32 : mx::bfloat16;
   }
   mx::Dtype kv_dtype() const override { return mx::bfloat16; }
@@ -557,8 +560,8 @@ class CpuOps : public Ops {
 
 }  // namespace
 
-std::unique_ptr<const Ops> make_cpu_ops(Isa isa, int threads) {
-  return std::make_unique<CpuOps>(isa, threads);
+std::unique_ptr<const Ops> make_cpu_ops(Isa isa, int threads, const OpsOptions& options) {
+  return std::make_unique<CpuOps>(isa, threads, options);
 }
 
 }  // namespace whimbrel::ops::cpu

@@ -10,6 +10,8 @@
 #include "ops/cpu/kernel/floats-inl.h"
 #include "ops/cpu/kernel/rows-inl.h"
 //
+#include "ops/cpu/kernel/codes_int8-inl.h"
+//
 #include "ops/cpu/kernel/across-inl.h"
 #include "ops/cpu/kernel/finish-inl.h"
 #include "ops/cpu/kernel/heads-inl.h"
@@ -27,6 +29,8 @@ constexpr Kernels generic_kernels() {
   kernels.to_bf16 = to_bf16;
   kernels.peaks = peaks;
   kernels.codes_product = codes_product;
+  kernels.codes_int8_product = codes_int8_product;
+  kernels.int8_row = int8_row;
   kernels.floats_product = floats_product;
   kernels.finish_tile = finish_tile;
   kernels.finish_swiglu = finish_swiglu;

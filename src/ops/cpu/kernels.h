@@ -95,11 +95,20 @@ struct CodesProduct {
   float* out = nullptr;  // [panels][tiles * tile_rows][16]
 };
 
-/// Rows of a tile of activations in bfloat16 (Bf16Rows).
-constexpr int kBf16TileRows = 16;
+/// Rows of a tile of rounded activations (Bf16Rows, Int8Rows).
+constexpr int kRoundedTileRows = 16;
 
 /// Inputs of a tile of activations in bfloat16.
 constexpr int kBf16TileInputs = 32;
+
+/// Numbers in bfloat16 that hold the sum of a group of rounded activations.
+constexpr int kSumsAGroup = 4;
+
+/// Numbers in bfloat16 that hold a row's sums, whole tiles of them.
+WHIMBREL_KERNEL_INLINE int sums_of_groups(int groups) {
+  const int tile_groups = kBf16TileInputs / kSumsAGroup;
+  return (groups + tile_groups - 1) / tile_groups * kBf16TileInputs;
+}
 
 /// Rows of activations rounded to bfloat16, for products with codes. Rows that fill up the last
 /// tile are zero.
@@ -113,14 +122,9 @@ struct Bf16Rows {
   int group_size = 0;
   int groups = 0;
 
-  static constexpr int kSumsAGroup = 4;
-
   WHIMBREL_KERNEL_INLINE int width() const { return groups * group_size; }
-  WHIMBREL_KERNEL_INLINE int padded_rows() const { return tiles * kBf16TileRows; }
-  WHIMBREL_KERNEL_INLINE int sums_width() const {
-    const int tile_groups = kBf16TileInputs / kSumsAGroup;
-    return (groups + tile_groups - 1) / tile_groups * kBf16TileInputs;
-  }
+  WHIMBREL_KERNEL_INLINE int padded_rows() const { return tiles * kRoundedTileRows; }
+  WHIMBREL_KERNEL_INLINE int sums_width() const { return sums_of_groups(groups); }
   WHIMBREL_KERNEL_INLINE size_t number_count() const {
     return static_cast<size_t>(padded_rows()) * width();
   }
@@ -129,7 +133,7 @@ struct Bf16Rows {
   }
   /// The tile of inputs [32 part, 32 part + 32).
   WHIMBREL_KERNEL_INLINE uint16_t* tile(int part, int index) const {
-    constexpr size_t kNumbers = size_t{kBf16TileRows} * kBf16TileInputs;
+    constexpr size_t kNumbers = size_t{kRoundedTileRows} * kBf16TileInputs;
     return numbers + (static_cast<size_t>(part) * tiles + index) * kNumbers;
   }
   WHIMBREL_KERNEL_INLINE uint16_t* sums_of(int row) const {
@@ -144,6 +148,53 @@ struct CodesBf16Product {
   int panels = 0;
   CodesLayout layout = {};
   const Bf16Rows* x = nullptr;
+  int first_tile = 0;
+  int tiles = 0;
+  float* out = nullptr;  // [panels][tiles * 16][16]
+};
+
+/// Rows of activations as 8-bit integers in [-127, 127], for products with codes: x = scale *
+/// integer, one scale a row and group. Rows that fill up the last tile are zero.
+struct Int8Rows {
+  /// [groups * group_size / part_inputs()][tiles][16][part_inputs()].
+  int8_t* numbers = nullptr;
+  /// [groups][padded_rows()].
+  float* scales = nullptr;
+  /// [groups][padded_rows()]: of the group's scale * integer.
+  float* sums = nullptr;
+  int tiles = 0;
+  int group_size = 0;
+  int groups = 0;
+
+  /// Inputs of a tile.
+  WHIMBREL_KERNEL_INLINE int part_inputs() const { return group_size < 64 ? group_size : 64; }
+  WHIMBREL_KERNEL_INLINE int parts() const { return groups * (group_size / part_inputs()); }
+  WHIMBREL_KERNEL_INLINE int padded_rows() const { return tiles * kRoundedTileRows; }
+  WHIMBREL_KERNEL_INLINE size_t number_count() const {
+    return static_cast<size_t>(padded_rows()) * groups * group_size;
+  }
+  WHIMBREL_KERNEL_INLINE size_t scale_count() const {
+    return static_cast<size_t>(padded_rows()) * groups;
+  }
+  /// The tile of inputs [part_inputs() * part, part_inputs() * (part + 1)).
+  WHIMBREL_KERNEL_INLINE int8_t* tile(int part, int index) const {
+    return numbers + (static_cast<size_t>(part) * tiles + index) * kRoundedTileRows * part_inputs();
+  }
+  WHIMBREL_KERNEL_INLINE float* scales_of(int group) const {
+    return scales + static_cast<size_t>(group) * padded_rows();
+  }
+  WHIMBREL_KERNEL_INLINE float* sums_of(int group) const {
+    return sums + static_cast<size_t>(group) * padded_rows();
+  }
+};
+
+/// CodesProduct for rows of 8-bit integers: the sum over a group is exact, then scaled. A row's sum
+/// does not depend on the others.
+struct CodesInt8Product {
+  const std::byte* panel = nullptr;  // the first one
+  int panels = 0;
+  CodesLayout layout = {};
+  const Int8Rows* x = nullptr;
   int first_tile = 0;
   int tiles = 0;
   float* out = nullptr;  // [panels][tiles * 16][16]
@@ -231,6 +282,10 @@ struct Kernels {
   /// from x [groups * group_size].
   void (*codes_bf16_product)(const CodesBf16Product&) = nullptr;
   void (*round_row)(const float* x, const Bf16Rows& out, int row) = nullptr;
+  /// The lossy way. int8_row makes its rows: row `row` of `out` from x [groups * group_size]. A NaN
+  /// or an infinity makes all outputs NaN.
+  void (*codes_int8_product)(const CodesInt8Product&) = nullptr;
+  void (*int8_row)(const float* x, const Int8Rows& out, int row) = nullptr;
   void (*floats_product)(const FloatsProduct&) = nullptr;
   /// None where float32 products are as fast.
   void (*bf16_product)(const Bf16Product&) = nullptr;

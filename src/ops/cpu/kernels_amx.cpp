@@ -12,7 +12,10 @@
 #include "ops/cpu/kernel/codes_amx-inl.h"
 #include "ops/cpu/kernel/floats_amx-inl.h"
 //
+#include "ops/cpu/kernel/codes_rows_amx-inl.h"
+//
 #include "ops/cpu/kernel/codes_bf16_amx-inl.h"
+#include "ops/cpu/kernel/codes_int8_amx-inl.h"
 
 namespace whimbrel::ops::cpu::amx {
 
@@ -21,6 +24,7 @@ constexpr Kernels tile_kernels() {
   kernels.codes_product = codes_product_on_tiles;
   kernels.codes_bf16_product = codes_bf16_product_on_tiles;
   kernels.round_row = round_row;
+  kernels.codes_int8_product = tiled_int8_product;
   kernels.bf16_product = bf16_product_on_tiles;
   kernels.product_panels = 2;
   kernels.fewest_tile_rows = 3;

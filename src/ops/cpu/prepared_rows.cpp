@@ -49,10 +49,34 @@ void clear_split_row(const SplitRows& rows, int row) {
 void clear_rounded_row(const Bf16Rows& rows, int row) {
   constexpr size_t kNumbers = kBf16TileInputs;
   for (int part = 0; part < rows.width() / kBf16TileInputs; ++part) {
-    uint16_t* tile = rows.tile(part, row / kBf16TileRows);
-    std::fill_n(tile + static_cast<size_t>(row % kBf16TileRows) * kNumbers, kNumbers, uint16_t{0});
+    uint16_t* tile = rows.tile(part, row / kRoundedTileRows);
+    std::fill_n(
+        tile + static_cast<size_t>(row % kRoundedTileRows) * kNumbers, kNumbers, uint16_t{0}
+    );
   }
   std::fill_n(rows.sums_of(row), rows.sums_width(), uint16_t{0});
+}
+
+void clear_int8_row(const Int8Rows& rows, int row) {
+  const auto inputs = static_cast<size_t>(rows.part_inputs());
+  for (int part = 0; part < rows.parts(); ++part) {
+    int8_t* tile = rows.tile(part, row / kRoundedTileRows);
+    std::memset(tile + row % kRoundedTileRows * inputs, 0, inputs);
+  }
+  for (int group = 0; group < rows.groups; ++group) {
+    rows.scales_of(group)[row] = 0;
+    rows.sums_of(group)[row] = 0;
+  }
+}
+
+CodesForm codes_form(const Context& context, bool may_round) {
+  if (!may_round) {
+    return CodesForm::split;
+  }
+  if (context.int8_for_codes) {
+    return CodesForm::int8;
+  }
+  return context.kernels.codes_bf16_product != nullptr ? CodesForm::bf16 : CodesForm::split;
 }
 
 }  // namespace
@@ -70,7 +94,7 @@ bool PreparedRows::multiplies_in_bf16(const Kernels& kernels, const FloatsLayout
 }
 
 void PreparedRows::prepare(Context& context, const RowSource& source, Matrices matrices) {
-  set_up(context.kernels, source, matrices);
+  set_up(context, source, matrices);
   const int rows = padded(rows_);
   if (rows <= kRowsAThread) {
     for (int row = 0; row < rows; ++row) {
@@ -87,15 +111,16 @@ void PreparedRows::prepare(Context& context, const RowSource& source, Matrices m
   });
 }
 
-void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matrices matrices) {
+void PreparedRows::set_up(const Context& context, const RowSource& source, Matrices matrices) {
+  const Kernels& kernels = context.kernels;
   rows_ = source.rows;
   const bool any_codes = std::ranges::any_of(matrices, [](const CpuMatrix* matrix) {
     return floats_layout(*matrix) == nullptr;
   });
   may_round_ = may_round(source);
-  rounds_for_codes_ = any_codes && may_round_ && kernels.codes_bf16_product != nullptr;
+  codes_form_ = codes_form(context, any_codes && may_round_);
   row_step_ = source.row_step != 0 ? source.row_step
-              : rounds_for_codes_  ? kBf16TileRows
+              : rounds_for_codes() ? kRoundedTileRows
                                    : tile_rows_for(kernels, rows_);
   int padded_width = source.width;
   bool in_bf16 = false;
@@ -107,15 +132,7 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
       padded_width = std::max(padded_width, layout->width);
       in_bf16 = in_bf16 || multiplies_in_bf16(kernels, *layout);
     } else {
-      const int group_size = std::get<CodesLayout>(matrix->layout()).group_size;
-      const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
-      Grouped& grouped = groupeds_[static_cast<size_t>(place)];
-      grouped.needed = true;
-      if (rounds_for_codes_) {
-        set_up_rounded(grouped, group_size, source.width);
-      } else {
-        set_up_split(grouped, group_size, source.width);
-      }
+      set_up_codes(std::get<CodesLayout>(matrix->layout()).group_size, source.width);
     }
   }
   const bool same =
@@ -126,6 +143,20 @@ void PreparedRows::set_up(const Kernels& kernels, const RowSource& source, Matri
   floats_ = same ? source.x : own_floats_;
   bf16_stride_ = spread_stride(stride_);
   bf16_ = in_bf16 ? bf16_memory_.of<uint16_t>(static_cast<size_t>(rows_) * bf16_stride_) : nullptr;
+}
+
+void PreparedRows::set_up_codes(int group_size, int width) {
+  const auto place = std::ranges::find(kGroupSizes, group_size) - kGroupSizes.begin();
+  Grouped& grouped = groupeds_[static_cast<size_t>(place)];
+  grouped.needed = true;
+  switch (codes_form_) {
+    case CodesForm::split:
+      return set_up_split(grouped, group_size, width);
+    case CodesForm::bf16:
+      return set_up_rounded(grouped, group_size, width);
+    case CodesForm::int8:
+      return set_up_int8(grouped, group_size, width);
+  }
 }
 
 void PreparedRows::set_up_split(Grouped& grouped, int group_size, int width) {
@@ -143,11 +174,21 @@ void PreparedRows::set_up_split(Grouped& grouped, int group_size, int width) {
 
 void PreparedRows::set_up_rounded(Grouped& grouped, int group_size, int width) {
   Bf16Rows& rows = grouped.rounded;
-  rows.tiles = padded(rows_) / kBf16TileRows;
+  rows.tiles = padded(rows_) / kRoundedTileRows;
   rows.group_size = group_size;
   rows.groups = width / group_size;
   rows.numbers = grouped.numbers.of<uint16_t>(rows.number_count());
   rows.sums = grouped.scales.of<uint16_t>(rows.sum_count());
+}
+
+void PreparedRows::set_up_int8(Grouped& grouped, int group_size, int width) {
+  Int8Rows& rows = grouped.int8;
+  rows.tiles = padded(rows_) / kRoundedTileRows;
+  rows.group_size = group_size;
+  rows.groups = width / group_size;
+  rows.numbers = grouped.numbers.of<int8_t>(rows.number_count());
+  rows.scales = grouped.scales.of<float>(2 * rows.scale_count());
+  rows.sums = rows.scales + rows.scale_count();
 }
 
 void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, int row) {
@@ -168,24 +209,46 @@ void PreparedRows::prepare_row(const Kernels& kernels, const RowSource& source, 
     std::fill(y + source.width, y + stride_, 0.0F);
     x = y;
   }
-  for (const Grouped& grouped : groupeds_) {
-    if (grouped.needed && rounds_for_codes_) {
-      kernels.round_row(x, grouped.rounded, row);
-    } else if (grouped.needed) {
-      kernels.split_row(x, grouped.split, row);
-    }
-  }
+  prepare_codes_row(kernels, x, row);
   if (bf16_ != nullptr) {
     kernels.to_bf16(x, stride_, bf16_ + row * bf16_stride_);
   }
 }
 
+void PreparedRows::prepare_codes_row(const Kernels& kernels, const float* x, int row) const {
+  for (const Grouped& grouped : groupeds_) {
+    if (!grouped.needed) {
+      continue;
+    }
+    switch (codes_form_) {
+      case CodesForm::split:
+        kernels.split_row(x, grouped.split, row);
+        break;
+      case CodesForm::bf16:
+        kernels.round_row(x, grouped.rounded, row);
+        break;
+      case CodesForm::int8:
+        kernels.int8_row(x, grouped.int8, row);
+        break;
+    }
+  }
+}
+
 void PreparedRows::clear_row(int row) const {
   for (const Grouped& grouped : groupeds_) {
-    if (grouped.needed && rounds_for_codes_) {
-      clear_rounded_row(grouped.rounded, row);
-    } else if (grouped.needed) {
-      clear_split_row(grouped.split, row);
+    if (!grouped.needed) {
+      continue;
+    }
+    switch (codes_form_) {
+      case CodesForm::split:
+        clear_split_row(grouped.split, row);
+        break;
+      case CodesForm::bf16:
+        clear_rounded_row(grouped.rounded, row);
+        break;
+      case CodesForm::int8:
+        clear_int8_row(grouped.int8, row);
+        break;
     }
   }
 }
@@ -212,29 +275,24 @@ void PreparedRows::multiply_codes(
     const Kernels& kernels, const PanelProduct& product, float* out
 ) const {
   const auto& layout = std::get<CodesLayout>(product.matrix->layout());
+  const Grouped& x = grouped(layout.group_size);
   const std::byte* panel = product.matrix->panel(product.expert, product.panel);
-  if (rounds_for_codes_) {
-    kernels.codes_bf16_product({
-        .panel = panel,
-        .panels = product.panels,
-        .layout = layout,
-        .x = &grouped(layout.group_size).rounded,
-        .first_tile = product.row / row_step_,
-        .tiles = padded(product.rows) / row_step_,
-        .out = out,
-    });
-    return;
+  const int first_tile = product.row / row_step_;
+  const int tiles = padded(product.rows) / row_step_;
+  switch (codes_form_) {
+    case CodesForm::split:
+      return kernels.codes_product(
+          {panel, product.panels, layout, &x.split, first_tile, tiles, product.rows, out}
+      );
+    case CodesForm::bf16:
+      return kernels.codes_bf16_product(
+          {panel, product.panels, layout, &x.rounded, first_tile, tiles, out}
+      );
+    case CodesForm::int8:
+      return kernels.codes_int8_product(
+          {panel, product.panels, layout, &x.int8, first_tile, tiles, out}
+      );
   }
-  kernels.codes_product({
-      .panel = panel,
-      .panels = product.panels,
-      .layout = layout,
-      .x = &grouped(layout.group_size).split,
-      .first_tile = product.row / row_step_,
-      .tiles = padded(product.rows) / row_step_,
-      .rows = product.rows,
-      .out = out,
-  });
 }
 
 void PreparedRows::multiply_floats(

@@ -26,8 +26,11 @@ struct RowSource {
   RowNorm norm = {};  // applied first
   const int* order = nullptr;
   int row_step = 0;    // rows of a tile (SplitRows), always of integers; 0: what suits the rows
-  bool exact = false;  // never rounded to bfloat16
+  bool exact = false;  // never rounded to bfloat16 or 8 bits
 };
+
+/// What rows are for matrices of codes: 16-bit integers, bfloat16 or 8-bit integers.
+enum class CodesForm { split, bf16, int8 };
 
 /// Some rows of a product with some panels of a matrix.
 struct PanelProduct {
@@ -54,9 +57,9 @@ class PreparedRows {
   int rows() const { return rows_; }
   /// Rows are taken in steps of this.
   int row_step() const { return row_step_; }
-  /// Whether matrices of codes take rows in bfloat16, of which as many as there are should pass
-  /// over as many panels as there are: unpacking takes time.
-  bool rounds_for_codes() const { return rounds_for_codes_; }
+  /// Whether matrices of codes take rounded rows, of which as many as there are should pass over as
+  /// many panels as there are: unpacking takes time.
+  bool rounds_for_codes() const { return codes_form_ != CodesForm::split; }
   int padded(int rows) const { return (rows + row_step_ - 1) / row_step_ * row_step_; }
 
   /// Bytes of a row in its widest form: what should stay in a cache while panels pass.
@@ -71,19 +74,23 @@ class PreparedRows {
  private:
   static constexpr std::array kGroupSizes = {32, 64, 128};
 
-  /// Rows for codes in groups of one size: integers, or in bfloat16.
+  /// Rows for codes in groups of one size, in one of the forms.
   struct Grouped {
     bool needed = false;
     SplitRows split = {};
     Bf16Rows rounded = {};
+    Int8Rows int8 = {};
     Scratch numbers = {};
     Scratch scales = {};  // and sums
   };
 
-  void set_up(const Kernels& kernels, const RowSource& source, Matrices matrices);
+  void set_up(const Context& context, const RowSource& source, Matrices matrices);
+  void set_up_codes(int group_size, int width);
   void set_up_split(Grouped& grouped, int group_size, int width);
   void set_up_rounded(Grouped& grouped, int group_size, int width);
+  void set_up_int8(Grouped& grouped, int group_size, int width);
   void prepare_row(const Kernels& kernels, const RowSource& source, int row);
+  void prepare_codes_row(const Kernels& kernels, const float* x, int row) const;
   /// Makes a row zero that fills up a tile.
   void clear_row(int row) const;
   void multiply_codes(const Kernels& kernels, const PanelProduct& product, float* out) const;
@@ -95,7 +102,7 @@ class PreparedRows {
   int rows_ = 0;
   int row_step_ = 1;
   bool may_round_ = false;
-  bool rounds_for_codes_ = false;
+  CodesForm codes_form_ = CodesForm::split;
   size_t stride_ = 0;            // of rows of floats
   float* own_floats_ = nullptr;  // rows that differ from the source's
   const float* floats_ = nullptr;

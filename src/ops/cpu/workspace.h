@@ -32,7 +32,8 @@ class Backlog {
 /// What all operations of a backend share, memory for what they compute in between included. They
 /// run one after the other: whoever runs one holds `running`.
 struct Workspace {
-  Workspace(const Kernels& kernels, int threads) : context(kernels, threads) {}
+  Workspace(const Kernels& kernels, int threads, bool int8_for_codes)
+      : context(kernels, threads, int8_for_codes) {}
 
   Backlog backlog;
   std::mutex running;

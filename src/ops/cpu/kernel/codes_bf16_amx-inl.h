@@ -1,32 +1,13 @@
-// Products of affine codes with rows in bfloat16, on tiles. The codes of two panels and a step of
-// at most 64 inputs stay in tiles while rows pass, 16 at a time. Their sums are stored, scaled and
-// added to `out` by vectors while the tiles multiply the next rows.
+// Products of affine codes with rows in bfloat16, on tiles. Offsets come first, then codes, of
+// which a group's sum is scaled in float32.
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
-/// Inputs of a panel that are unpacked at a time; what all rows pass over.
-constexpr int kChunkInputs = 512;
-
-/// Tiles of rows that pass over a step while it is in tiles: their sums stay in the first cache.
-constexpr int kBlockTiles = 8;
-
-constexpr int kTileSums = kBf16TileRows * kLanes;
-
-/// Sums of 16 rows and a step that are still to be scaled and added to their place in `out`. One
-/// set is made while the other one is added.
-template <int panels>
-struct SumsUnderWay {
-  alignas(64) float sums[2][panels][kTileSums] = {};
-  const float* scales[2] = {};  // [panels][16]
-  float* out[2] = {};           // of the first panel
-};
-
-/// Tiles of the hardware: sums [panels], x [parts], weights [panels][parts].
 template <int bits, int group_size, int panels>
 struct CodesBf16Kernel {
-  static constexpr int kX = 2;
-  static constexpr int kWeights = 4;
+  using Product = CodesBf16Product;
 
+  static constexpr int kPanels = panels;
   static constexpr int kStep = group_size < 64 ? group_size : 64;  // inputs in tiles at a time
   static constexpr int kParts = kStep / kBf16TileInputs;
   static constexpr int kStepsAGroup = group_size / kStep;
@@ -34,22 +15,19 @@ struct CodesBf16Kernel {
   static constexpr int kStepNumbers = kStep * kLanes;
   static constexpr int kTileNumbers = kBf16TileInputs * kLanes;
 
-  using Sums = SumsUnderWay<panels>;
-
-  /// A chunk of the panels.
   struct Weights {
     alignas(64) uint16_t codes[panels][kSteps * kStepNumbers];
     alignas(64) float scales[kSteps][panels][kLanes];
   };
 
-  static TileShapes shapes() {
-    TileShapes shapes;
-    for (int tile = 0; tile < 8; ++tile) {
-      shapes.rows[tile] = kBf16TileRows;
-      shapes.row_bytes[tile] = 64;
-    }
-    return shapes;
-  }
+  struct Sums {
+    alignas(64) float numbers[panels][kTileSums];
+  };
+
+  struct Place {
+    const float* scales = nullptr;  // [panels][16]
+    float* out = nullptr;           // of the first panel
+  };
 
   /// Groups [first, end) of a panel, which is the `place`th of w.
   static void unpack_chunk(
@@ -76,84 +54,54 @@ struct CodesBf16Kernel {
   static WHIMBREL_INLINE void load_step(const Weights& w, int step) {
     unroll<panels>([&](auto p) __attribute__((always_inline)) {
       unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-        constexpr int kPart = decltype(part)::value;
-        tile_load<kWeights + p.value * kParts + kPart>(
-            w.codes[p.value] + step * kStepNumbers + kPart * kTileNumbers, 64
-        );
+        constexpr int kTile = decltype(p)::value * kParts + decltype(part)::value;
+        const uint16_t* codes = w.codes[p.value] + step * kStepNumbers;
+        tile_load<kWeightTiles + kTile>(codes + part.value * kTileNumbers, 64);
       });
     });
   }
 
-  /// Products of a tile of rows with the step in tiles. Between two that wait for each other stands
-  /// one that does not.
-  static WHIMBREL_INLINE void multiply(const uint16_t* x, size_t x_parts_apart) {
+  /// Between two products that wait for each other stands one that does not.
+  static WHIMBREL_INLINE void multiply(const uint16_t* x, size_t parts_apart) {
     unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-      tile_load<kX + part.value>(x + part.value * x_parts_apart, 64);
+      tile_load<kXTiles + part.value>(x + part.value * parts_apart, 64);
     });
     unroll<panels>([](auto p) __attribute__((always_inline)) { tile_zero<p.value>(); });
     unroll<kParts>([](auto part) __attribute__((always_inline)) {
       constexpr int kPart = decltype(part)::value;
       unroll<panels>([](auto p) __attribute__((always_inline)) {
-        tile_dot_bf16<p.value, kX + kPart, kWeights + p.value * kParts + kPart>();
+        tile_dot_bf16<p.value, kXTiles + kPart, kWeightTiles + p.value * kParts + kPart>();
       });
     });
+  }
+
+  static WHIMBREL_INLINE void store_sums(Sums& sums) {
+    unroll<panels>([&](auto p) __attribute__((always_inline)) {
+      tile_store<p.value>(sums.numbers[p.value], 64);
+    });
+  }
+
+  static Place place(
+      const Product& /*p*/, const Weights& w, int /*first*/, int step, int /*tile*/, float* out
+  ) {
+    return {w.scales[step][0], out};
   }
 
   /// All loads stand before the stores, for the compiler can't know that they differ.
-  static WHIMBREL_INLINE void add_sums(const Sums& under_way, int set, size_t panel_floats) {
+  static WHIMBREL_INLINE void add_sums(const Sums& sums, const Place& place, size_t panel_floats) {
     unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      const F32 scale = load(under_way.scales[set] + p.value * kLanes);
-      const float* sums = under_way.sums[set][p.value];
-      float* out = under_way.out[set] + p.value * panel_floats;
-      F32 acc[kBf16TileRows];
-      unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
+      const F32 scale = load(place.scales + p.value * kLanes);
+      const float* numbers = sums.numbers[p.value];
+      float* out = place.out + p.value * panel_floats;
+      F32 acc[kRoundedTileRows];
+      unroll<kRoundedTileRows>([&](auto row) __attribute__((always_inline)) {
         constexpr int kAt = decltype(row)::value * kLanes;
-        acc[row.value] = fma(load(sums + kAt), scale, load(out + kAt));
+        acc[row.value] = fma(load(numbers + kAt), scale, load(out + kAt));
       });
-      unroll<kBf16TileRows>([&](auto row) __attribute__((always_inline)) {
+      unroll<kRoundedTileRows>([&](auto row) __attribute__((always_inline)) {
         store(out + row.value * kLanes, acc[row.value]);
       });
     });
-  }
-
-  static WHIMBREL_INLINE void store_sums(Sums& under_way, int set) {
-    unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      tile_store<p.value>(under_way.sums[set][p.value], 64);
-    });
-  }
-
-  /// Adds groups [first, end), at most a chunk, of the panels from `panel` on.
-  static void add_chunk(const CodesBf16Product& p, int panel, int first, int end) {
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * kTileSums;
-    Weights w;
-    for (int i = 0; i < panels; ++i) {
-      unpack_chunk(p.panel + (panel + i) * p.layout.panel_bytes(), p.layout, first, end, i, w);
-    }
-    const int steps = (end - first) * kStepsAGroup;
-    const size_t parts_apart = static_cast<size_t>(p.x->tiles) * kTileNumbers;
-    Sums under_way;
-    int set = 0;
-    bool any = false;
-    for (int tile = 0; tile < p.tiles; tile += kBlockTiles) {
-      const int last = smaller(p.tiles, tile + kBlockTiles);
-      for (int step = 0; step < steps; ++step) {
-        load_step(w, step);
-        const uint16_t* x = p.x->tile((first * kStepsAGroup + step) * kParts, p.first_tile + tile);
-        float* out = p.out + panel * panel_floats + static_cast<size_t>(tile) * kTileSums;
-        for (int t = tile; t < last; ++t, x += kTileNumbers, out += kTileSums) {
-          multiply(x, parts_apart);
-          if (any) {
-            add_sums(under_way, 1 - set, panel_floats);
-          }
-          store_sums(under_way, set);
-          under_way.scales[set] = w.scales[step][0];
-          under_way.out[set] = out;
-          set = 1 - set;
-          any = true;
-        }
-      }
-    }
-    add_sums(under_way, 1 - set, panel_floats);
   }
 };
 
@@ -161,7 +109,7 @@ struct CodesBf16Kernel {
 /// is the offset, exactly so unless it is a float32.
 struct OffsetsKernel {
   static constexpr int kGroups = 32;  // at a time
-  static constexpr int kGroupNumbers = Bf16Rows::kSumsAGroup * kLanes;
+  static constexpr int kGroupNumbers = kSumsAGroup * kLanes;
   static constexpr int kPanelNumbers = kGroups * kGroupNumbers;
 
   struct Offsets {
@@ -209,8 +157,8 @@ struct OffsetsKernel {
       const CodesBf16Product& p, int panel, int first, int groups, int tile, const Offsets& offsets
   ) {
     using Kernel = Bf16Kernel<tiles, panels>;
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * kBf16TileRows * kLanes;
-    float* out = p.out + panel * panel_floats + tile * kBf16TileRows * kLanes;
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * kRoundedTileRows * kLanes;
+    float* out = p.out + panel * panel_floats + tile * kRoundedTileRows * kLanes;
     if (first == 0) {
       Kernel::for_sums(out, panel_floats, [](auto sums, float*) {
         tile_zero<decltype(sums)::value>();
@@ -220,11 +168,11 @@ struct OffsetsKernel {
         tile_load<decltype(sums)::value>(from, 64);
       });
     }
-    const uint16_t* x = p.x->sums_of((p.first_tile + tile) * kBf16TileRows);
-    const int width = groups * Bf16Rows::kSumsAGroup;
+    const uint16_t* x = p.x->sums_of((p.first_tile + tile) * kRoundedTileRows);
+    const int width = groups * kSumsAGroup;
     for (int k = 0; k < width; k += kBf16TileInputs) {
       Kernel::add_inputs(
-          x + first * Bf16Rows::kSumsAGroup + k,
+          x + first * kSumsAGroup + k,
           static_cast<size_t>(p.x->sums_width()),
           reinterpret_cast<const std::byte*>(offsets.numbers[0] + k * kLanes),
           sizeof(offsets.numbers[0])
@@ -238,9 +186,7 @@ struct OffsetsKernel {
 
 template <int bits, int group_size>
 void codes_bf16_product_of(const CodesBf16Product& p) {
-  using Two = CodesBf16Kernel<bits, group_size, 2>;
-  using One = CodesBf16Kernel<bits, group_size, 1>;
-  const Tiles tiles(Two::shapes());
+  const Tiles tiles(shapes_for_rows(64, kBf16TileInputs / 2));
   const int pairs_end = p.panels / 2 * 2;
   for (int panel = 0; panel < pairs_end; panel += 2) {
     OffsetsKernel::product<2>(p, panel);
@@ -248,16 +194,7 @@ void codes_bf16_product_of(const CodesBf16Product& p) {
   if (pairs_end < p.panels) {
     OffsetsKernel::product<1>(p, pairs_end);
   }
-  constexpr int kChunkGroups = kChunkInputs / group_size;
-  for (int first = 0; first < p.layout.groups; first += kChunkGroups) {
-    const int end = smaller(p.layout.groups, first + kChunkGroups);
-    for (int panel = 0; panel < pairs_end; panel += 2) {
-      Two::add_chunk(p, panel, first, end);
-    }
-    if (pairs_end < p.panels) {
-      One::add_chunk(p, pairs_end, first, end);
-    }
-  }
+  add_panels<CodesBf16Kernel, bits, group_size>(p);
 }
 
 template <int bits>
@@ -294,7 +231,7 @@ inline float round_group(const float* x, const Bf16Rows& out, int row, int group
   F32 total = zero_f32();
   for (int i = 0; i < out.group_size; i += kBf16TileInputs) {
     const int part = (group * out.group_size + i) / kBf16TileInputs;
-    uint16_t* y = out.tile(part, row / kBf16TileRows) + row % kBf16TileRows * kBf16TileInputs;
+    uint16_t* y = out.tile(part, row / kRoundedTileRows) + row % kRoundedTileRows * kBf16TileInputs;
     store_bf16(y, load(x + i));
     store_bf16(y + kLanes, load(x + i + kLanes));
     total = add(total, add(load_bf16(y), load_bf16(y + kLanes)));
@@ -303,18 +240,10 @@ inline float round_group(const float* x, const Bf16Rows& out, int row, int group
 }
 
 inline void round_row(const float* x, const Bf16Rows& out, int row) {
-  uint16_t* sums = out.sums_of(row);
-  for (int i = out.groups * Bf16Rows::kSumsAGroup; i < out.sums_width(); ++i) {
-    sums[i] = 0;
-  }
-  for (int group = 0; group < out.groups; ++group, sums += Bf16Rows::kSumsAGroup) {
-    const F32 total = splat(round_group(x + group * out.group_size, out, row, group));
-    uint16_t high[kLanes];
-    uint16_t low[kLanes];
-    store_bf16(high, total);
-    store_bf16(low, sub(total, load_bf16(high)));
-    sums[0] = sums[2] = high[0];
-    sums[1] = sums[3] = low[0];
+  clear_sums_behind(out.groups, out.sums_of(row));
+  for (int group = 0; group < out.groups; ++group) {
+    const float total = round_group(x + group * out.group_size, out, row, group);
+    store_group_sum(total, out.sums_of(row) + group * kSumsAGroup);
   }
 }
 

@@ -18,7 +18,7 @@ struct Bf16Kernel {
     for (int tile = 0; tile < 8; ++tile) {
       const int row_tile = tile < kX ? tile / 2 : tile - kX;
       const bool last = row_tile == row_tiles - 1;
-      const int tile_rows = last ? rows - row_tile * kBf16TileRows : kBf16TileRows;
+      const int tile_rows = last ? rows - row_tile * kRoundedTileRows : kRoundedTileRows;
       shapes.rows[tile] = static_cast<uint8_t>(tile < kWeights ? tile_rows : kBf16TileInputs / 2);
       shapes.row_bytes[tile] = 64;
     }
@@ -30,7 +30,7 @@ struct Bf16Kernel {
   ) {
     unroll<row_tiles>([&](auto r) __attribute__((always_inline)) {
       constexpr int kRow = decltype(r)::value;
-      tile_load<kX + kRow>(x + kRow * kBf16TileRows * x_stride, 2 * x_stride);
+      tile_load<kX + kRow>(x + kRow * kRoundedTileRows * x_stride, 2 * x_stride);
     });
     unroll<panels>([&](auto p) __attribute__((always_inline)) {
       constexpr int kPanel = decltype(p)::value;
@@ -51,7 +51,7 @@ struct Bf16Kernel {
         constexpr int kPanel = decltype(p)::value;
         body(
             Constant<2 * kRow + kPanel>(),
-            out + kPanel * panel_floats + kRow * kBf16TileRows * kLanes
+            out + kPanel * panel_floats + kRow * kRoundedTileRows * kLanes
         );
       });
     });
@@ -95,13 +95,13 @@ struct Bf16Kernel {
 
 template <int panels>
 void bf16_panels(const Bf16Product& p, int panel) {
-  constexpr int kTwo = 2 * kBf16TileRows;
+  constexpr int kTwo = 2 * kRoundedTileRows;
   const int whole = p.rows / kTwo * kTwo;
   const int left = p.rows - whole;
   if (whole > 0) {
     Bf16Kernel<2, panels>::product(p, panel, 0, whole, kTwo);
   }
-  if (left > kBf16TileRows) {
+  if (left > kRoundedTileRows) {
     Bf16Kernel<2, panels>::product(p, panel, whole, p.rows, left);
   } else if (left > 0) {
     Bf16Kernel<1, panels>::product(p, panel, whole, p.rows, left);

@@ -109,6 +109,24 @@ inline void split_row(const float* x, const SplitRows& out, int row) {
   }
 }
 
+/// The sum of a group of rounded numbers, as Bf16Rows stores it.
+inline void store_group_sum(float sum, uint16_t* sums) {
+  const F32 total = splat(sum);
+  uint16_t high[kLanes];
+  uint16_t low[kLanes];
+  store_bf16(high, total);
+  store_bf16(low, sub(total, load_bf16(high)));
+  sums[0] = sums[2] = high[0];
+  sums[1] = sums[3] = low[0];
+}
+
+/// Zeros behind the last group of a row's sums.
+inline void clear_sums_behind(int groups, uint16_t* sums) {
+  for (int i = groups * kSumsAGroup; i < sums_of_groups(groups); ++i) {
+    sums[i] = 0;
+  }
+}
+
 inline void to_bf16(const float* x, size_t count, uint16_t* y) {
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
