@@ -81,7 +81,11 @@ TEST_F(CpuInt8Ops, many_rows_are_rounded) {
           reference_->linear_residual(x, *w.reference, residual)
       );
       EXPECT_LT(error, kInt8);
-      EXPECT_GT(error, kInt8 / 20) << "not rounded";
+      // Rows in bfloat16, which some instruction sets take without the option, are off by less.
+      EXPECT_GT(error, kInt8 / 8) << "not rounded to 8 bits";
+      EXPECT_FALSE(
+          mx::array_equal(int8_->linear(x, *w.int8), exact_->linear(x, *w.exact)).item<bool>()
+      );
       EXPECT_LT(
           distance(
               int8_->norm_linears(x, norm, {&w.int8, 1})[0],
