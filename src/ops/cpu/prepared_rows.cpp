@@ -31,7 +31,7 @@ const FloatsLayout* floats_layout(const CpuMatrix& matrix) {
 }
 
 bool may_round(const RowSource& source) {
-  return !source.exact && source.rows >= kFewestRowsInBf16;
+  return !source.exact && source.row_step == 0 && source.rows >= kFewestRowsInBf16;
 }
 
 void clear_split_row(const SplitRows& rows, int row) {
