@@ -25,5 +25,6 @@ class Arm(Protocol):
     def measure(
         self, model: str, cells: tuple[Cell, ...], configuration: Configuration
     ) -> list[Measurement]:
-        """Each cell once, in one process where the program can. Throws Failure."""
+        """Each cell once, in one process where the program can. Throws Failure, and Crash where
+        the program can't run so here."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from arms import Configuration, Measurement
 from programs import HERE, Failure, run, say
-from subjects import DECODES, PROMPTS, Cell
+from subjects import Cell
 
 LLAMA_CPP_REVISION = "0c1e57098"
 SOURCES = "llama_cpp_python-0.3.36"
@@ -130,7 +130,6 @@ def test_flags(cells: tuple[Cell, ...]) -> list[str]:
 
 class LlamaCpp:
     name = "llama.cpp"
-    cells = (PROMPTS, DECODES)
 
     def __init__(self, cache: pathlib.Path, files: dict[str, pathlib.Path], threads: int):
         """`files`: GGUF files by model."""

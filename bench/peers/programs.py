@@ -14,19 +14,25 @@ class Failure(Exception):
     """One sentence for the user."""
 
 
+class Crash(Failure):
+    """A program that a signal ended."""
+
+
 def say(text: str):
     print(f"peers: {text}", file=sys.stderr, flush=True)
 
 
 def run(command: Sequence[str | os.PathLike], **options) -> subprocess.CompletedProcess:
-    """Runs to the end and returns both outputs. Throws Failure with the end of what it said."""
+    """Runs to the end and returns both outputs. Throws Failure, or Crash, with the end of what it
+    said."""
     result = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, check=False, **options
     )
     if result.returncode:
         line = shlex.join(str(word) for word in command)
         end = "\n".join((result.stderr or result.stdout).splitlines()[-15:])
-        raise Failure(f"got exit code {result.returncode} from {line}:\n{end}")
+        failure = Crash if result.returncode < 0 else Failure
+        raise failure(f"got exit code {result.returncode} from {line}:\n{end}")
     return result
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from arms import Arm, Configuration, Measurement
-from programs import say
+from programs import Crash, say
 from subjects import Cell
 
 
@@ -31,6 +31,7 @@ def row(
     return {
         "model": comparison.model,
         "arm": arm.name,
+        "whimbrel": comparison.whimbrel.name,
         "against": comparison.peer.name,
         "test": measurement.cell.test,
         "depth": measurement.cell.depth,
@@ -49,6 +50,19 @@ def check_cells(arm: Arm, measurements: list[Measurement], cells: tuple[Cell, ..
     if got != sorted(cells):
         names = [", ".join(map(str, some)) for some in (got, sorted(cells))]
         raise ValueError(f"got {names[0] or 'nothing'} from {arm.name}, expected {names[1]}")
+
+
+def crash_row(
+    comparison: Comparison, arm: Arm, configuration: Configuration, crash: Crash
+) -> dict[str, Any]:
+    """Says that a configuration can't run here."""
+    return {
+        "model": comparison.model,
+        "arm": arm.name,
+        "round": None,
+        "configuration": configuration,
+        "crash": str(crash),
+    }
 
 
 def measure(
@@ -71,23 +85,29 @@ Choice = dict[Cell, Configuration]
 
 
 def best_configurations(rows: list[dict[str, Any]], cells: tuple[Cell, ...]) -> Choice:
-    """The fastest configuration of each cell."""
+    """The fastest configuration of each cell. Throws ValueError where none ran."""
     best = {}
     for cell in cells:
         of_cell = [row for row in rows if (row["test"], row["depth"]) == (cell.test, cell.depth)]
+        if not of_cell:
+            raise ValueError(f"got no configuration that ran {cell}, expected one")
         best[cell] = max(of_cell, key=lambda row: row["tok_s"])["configuration"]
     return best
 
 
 def choose(comparison: Comparison, arm: Arm) -> tuple[Choice, list[dict[str, Any]]]:
-    """Tries all configurations of an arm, where there are several."""
+    """Tries all configurations of an arm, where there are several. A crash is no choice."""
     configurations = arm.configurations()
     if len(configurations) == 1:
         return dict.fromkeys(comparison.cells, configurations[0]), []
-    rows = []
+    rows, crashes = [], []
     for configuration in configurations:
-        rows += measure(comparison, arm, configuration, comparison.cells, None)
-    return best_configurations(rows, comparison.cells), rows
+        try:
+            rows += measure(comparison, arm, configuration, comparison.cells, None)
+        except Crash as crash:
+            say(str(crash))
+            crashes.append(crash_row(comparison, arm, configuration, crash))
+    return best_configurations(rows, comparison.cells), [*rows, *crashes]
 
 
 def runs_of(choice: Choice) -> Iterator[tuple[Configuration, tuple[Cell, ...]]]:

@@ -21,7 +21,7 @@ from mlx_lm_arm import MlxLm  # noqa: E402
 from programs import Failure, cache_folder, physical_cores, python_of_peers, run, say  # noqa: E402
 from ratios import markdown  # noqa: E402
 from rounds import Comparison, compare  # noqa: E402
-from subjects import DECODES, DIMS, FOUR_TOKENS, PROMPTS, ROOT, SMOLLM2  # noqa: E402
+from subjects import DIMS, FOUR_TOKENS, ROOT, SMOLLM2, decodes, prompts  # noqa: E402
 from whimbrel import Whimbrel  # noqa: E402
 
 MODELS = (*DIMS, SMOLLM2)
@@ -74,14 +74,17 @@ def gguf_file(cache: pathlib.Path, model: str) -> pathlib.Path:
 def comparisons(arguments: argparse.Namespace, cache: pathlib.Path) -> list[Comparison]:
     models = arguments.models
     folders = {SMOLLM2: smollm2_checkpoint(cache)} if SMOLLM2 in models else {}
-    ours = Whimbrel(arguments.whimbrel.resolve(), folders, arguments.threads)
+    program = arguments.whimbrel.resolve()
+    ours = Whimbrel(program, folders, arguments.threads)
+    in_8_bits = Whimbrel(program, folders, arguments.threads, ("--prefill-int8",))
     found = []
     if LlamaCpp.name in arguments.peers:
         files = {model: gguf_file(cache, model) for model in models}
         peer = LlamaCpp(cache, files, arguments.threads)
-        found += [
-            Comparison(model, cells, ours, peer) for model in models for cells in (DECODES, PROMPTS)
-        ]
+        decode, prefill = decodes(arguments.tokens, arguments.depths), prompts(arguments.prompts)
+        for model in models:
+            kinds = ((decode, ours), (prefill, ours), (prefill, in_8_bits))
+            found += [Comparison(model, cells, arm, peer) for cells, arm in kinds if cells]
     if MlxLm.name in arguments.peers and MLX_LM_MODEL in models:
         peer = MlxLm(python_of_peers(cache))
         found.append(Comparison(MLX_LM_MODEL, FOUR_TOKENS, ours, peer))
@@ -116,6 +119,11 @@ def names(known: tuple[str, ...]):
     return parse
 
 
+def numbers(text: str) -> list[int]:
+    """A parser for a list such as 64,512; none of an empty text."""
+    return [int(number) for number in text.split(",") if number]
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -126,6 +134,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--models", type=names(MODELS), default=list(MODELS), metavar="A,B")
     parser.add_argument("--peers", type=names(PEERS), default=list(PEERS), metavar="A,B")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tokens", type=int, default=128, help="that a decode generates")
+    lists = {"type": numbers, "metavar": "N,N"}
+    parser.add_argument("--depths", default=[64, 512, 2048], help="of decodes", **lists)
+    parser.add_argument("--prompts", default=[512, 2048], help="their lengths", **lists)
     parser.add_argument("--threads", type=int, default=physical_cores())
     parser.add_argument("--fetch-only", action="store_true", help="make what is missing and stop")
     return parser.parse_args()

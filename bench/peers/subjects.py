@@ -35,8 +35,14 @@ class Cell(NamedTuple):
         return f"{self.test} @ d{self.depth}" if self.depth else self.test
 
 
-PROMPTS = tuple(Cell("pp", tokens) for tokens in (512, 2048))
-DECODES = tuple(Cell("tg", 128, depth) for depth in (64, 512, 2048))
+def prompts(lengths: list[int]) -> tuple[Cell, ...]:
+    return tuple(Cell("pp", tokens) for tokens in lengths)
+
+
+def decodes(tokens: int, depths: list[int]) -> tuple[Cell, ...]:
+    return tuple(Cell("tg", tokens, depth) for depth in depths)
+
+
 # For a peer that needs seconds for each token.
 FOUR_TOKENS = (Cell("tg", 4, 64),)
 

@@ -28,10 +28,17 @@ def parse_rows(jsonl: str) -> list[Measurement]:
 
 
 class Whimbrel:
-    name = "whimbrel"
-
-    def __init__(self, program: pathlib.Path, folders: dict[str, pathlib.Path], threads: int):
-        """`folders`: checkpoints by model; the others are random weights at its dims."""
+    def __init__(
+        self,
+        program: pathlib.Path,
+        folders: dict[str, pathlib.Path],
+        threads: int,
+        options: tuple[str, ...] = (),
+    ):
+        """`folders`: checkpoints by model; the others are random weights at its dims. `options` of
+        `whimbrel bench` stand in the arm's name."""
+        self.name = " ".join(["whimbrel", *options])
+        self.options = options
         self.program = program
         self.folders = folders
         self.threads = threads
@@ -45,4 +52,5 @@ class Whimbrel:
         folder = self.folders.get(model)
         subject = ["-m", folder] if folder else ["--dims", f"{model}:4bit"]
         flags = ["--threads", str(self.threads), "-r", "1", "-o", "jsonl", *test_flags(cells)]
+        flags += self.options
         return parse_rows(run([self.program, "bench", *subject, *flags]).stdout)

@@ -97,6 +97,8 @@ class FakeArm:
 
     def measure(self, model, cells, configuration) -> list[Measurement]:
         self.log.append((self.name, configuration["flag"], cells))
+        if not self.speeds[configuration["flag"]]:
+            raise programs.Crash("got exit code -4")
         speeds = self.speeds[configuration["flag"]]
         return [Measurement(cell, speeds[cell], {"name": self.name}, {}) for cell in cells]
 
@@ -117,6 +119,25 @@ class Rounds(unittest.TestCase):
         self.assertEqual(turns, [*a, *b, *b, *a, *a, *b])
         self.assertEqual([row["round"] for row in rows], [None] * 4 + [r for r in range(3) for _ in range(4)])
 
+    def test_what_crashes_is_left_out_and_named(self):
+        self.peer.speeds["a"] = {}
+        rows = json.loads(json.dumps(list(rounds.compare(self.comparison, 1))))
+        self.assertEqual([line.configuration for line in ratios.lines(rows)], [{"flag": "b"}] * 2)
+        self.assertIn('- peer, model, flag: "a": a signal ended it', ratios.markdown(rows))
+
+    def test_an_arm_that_only_crashes_is_an_error(self):
+        self.peer.speeds = {"a": {}, "b": {}}
+        with self.assertRaisesRegex(ValueError, "got no configuration that ran tg128 @ d64"):
+            list(rounds.compare(self.comparison, 1))
+
+    def test_arms_of_ours_stand_apart(self):
+        other = FakeArm("whimbrel --flag", {"": {NEAR: 40.0, FAR: 36.0}}, self.log)
+        rows = list(rounds.compare(self.comparison, 1))
+        rows += rounds.compare(self.comparison._replace(whimbrel=other), 1)
+        found = [(line.own, line.ratio.median) for line in ratios.lines(rows)]
+        named = [("whimbrel", 2), ("whimbrel", 3), ("whimbrel --flag", 4), ("whimbrel --flag", 6)]
+        self.assertEqual(found, named)
+
     def test_a_cell_that_was_not_measured_is_an_error(self):
         self.peer.measure = lambda *_: []
         with self.assertRaisesRegex(ValueError, "got nothing from peer, expected tg128 @ d64"):
@@ -135,7 +156,8 @@ class Rounds(unittest.TestCase):
 class Ratios(unittest.TestCase):
     def rows(self, ours: list[float], theirs: list[float]) -> list[dict]:
         both = {"whimbrel": ours, "peer": theirs}
-        base = {"model": "m", "against": "peer", "test": "pp512", "depth": 0, "configuration": {}}
+        base = {"model": "m", "whimbrel": "whimbrel", "against": "peer", "test": "pp512"}
+        base |= {"depth": 0, "configuration": {}}
         return [
             base | {"arm": arm, "round": number, "tok_s": speed, "build": {}}
             for arm, speeds in both.items()
