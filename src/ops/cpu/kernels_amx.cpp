@@ -27,7 +27,7 @@ constexpr Kernels tile_kernels() {
   kernels.codes_int8_product = tiled_int8_product;
   kernels.bf16_product = bf16_product_on_tiles;
   kernels.product_panels = 2;
-  kernels.fewest_tile_rows = 3;
+  kernels.fewest_tile_rows = 4;
   kernels.attend_keys = tiled_attend_keys;
   kernels.attend_tile = tiled_attend_tile;
   kernels.tile_queries = 512;

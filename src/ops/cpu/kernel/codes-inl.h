@@ -97,6 +97,9 @@ WHIMBREL_INLINE void prefetch_lines(const std::byte* block) {
                     __attribute__((always_inline)) { prefetch(block + ahead + 64 * line.value); });
 }
 
+/// Bytes to fetch ahead in each of kStreams panels that are read side by side.
+constexpr int kStreamAhead = 1152;
+
 template <int bits, int group_size>
 struct CodesKernel {
   static constexpr int kVectors = group_size / 4;            // of a block, unpacked
@@ -161,7 +164,6 @@ struct CodesKernel {
 
   /// kStreams panels side by side, a block of each in turn.
   static void product(const CodesProduct& p) {
-    constexpr int kAhead = 1152;  // in each of the streams
     const RowRange rows = rows_of(p);
     const bool one_row = p.rows == 1 && p.x->tile_rows == 1;
     const size_t panel_bytes = p.layout.panel_bytes();
@@ -177,7 +179,7 @@ struct CodesKernel {
         const std::byte* block = first_block + group * p.layout.block_bytes();
         float* out = first_out;
         for (int stream = 0; stream < streams; ++stream) {
-          prefetch_lines<kLines, kAhead>(block);
+          prefetch_lines<kLines, kStreamAhead>(block);
           if (one_row) {
             add_block_to_row(block, p, group, out);
           } else {

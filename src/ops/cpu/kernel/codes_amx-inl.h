@@ -4,15 +4,30 @@
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
-/// Blocks of one group, one a panel.
-struct TileWeights {
-  alignas(64) uint8_t codes[2][128 * kLanes];  // unpacked
-  Affine affine[2];
+/// Codes of one group, a block a panel, unpacked.
+struct TileCodes {
+  alignas(64) uint8_t bytes[2][128 * kLanes];
 };
 
 /// Integers of a tile of rows times a group, one set a panel: hi sums, then lo sums.
 struct TileSums {
   alignas(64) int32_t integers[2][2 * kTileRows][kLanes];
+};
+
+/// What scales the integers of a tile of rows times a group, and where the products are added.
+struct TilePlace {
+  Affine affine[2];  // one a panel
+  const float* x_scales;
+  const float* x_sums;
+  float* out;  // of the first panel
+};
+
+/// Tiles of rows times groups on their way: what one step began is stored in the next one and added
+/// in the one after that. A unit's number modulo 2 is its place.
+struct TileUnits {
+  TileSums sums[2];
+  TilePlace places[2];
+  int count = 0;
 };
 
 /// `rows` rows a tile; a tile of x is loaded once for all `panels`.
@@ -34,20 +49,23 @@ struct TileKernel {
     return shapes;
   }
 
-  static WHIMBREL_INLINE void load_weights(
-      const std::byte* first_block, const CodesLayout& layout, TileWeights& w
+  static WHIMBREL_INLINE void unpack_group(
+      const std::byte* first_block, const CodesLayout& layout, TileCodes& codes
   ) {
     unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      constexpr int kPanel = decltype(p)::value;
-      const std::byte* block = first_block + kPanel * layout.panel_bytes();
-      prefetch_lines<CodesKernel<bits, group_size>::kLines>(block);
+      const std::byte* block = first_block + p.value * layout.panel_bytes();
+      prefetch_lines<CodesKernel<bits, group_size>::kLines, kStreamAhead>(block);
       unroll<group_size / 4>([&](auto v) __attribute__((always_inline)) {
-        store_u8(w.codes[kPanel] + 64 * v.value, unpack<bits, group_size, v.value>(block));
+        store_u8(codes.bytes[p.value] + 64 * v.value, unpack<bits, group_size, v.value>(block));
       });
-      w.affine[kPanel] = load_affine(block, layout);
+    });
+  }
+
+  static WHIMBREL_INLINE void load_codes(const TileCodes& codes) {
+    unroll<panels>([&](auto p) __attribute__((always_inline)) {
       unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-        constexpr int kPart = decltype(part)::value;
-        tile_load<kPanel * kParts + kPart>(w.codes[kPanel] + kPart * kPartBytes * kLanes, 64);
+        constexpr int kTile = decltype(p)::value * kParts + decltype(part)::value;
+        tile_load<kTile>(codes.bytes[p.value] + part.value * kPartBytes * kLanes, 64);
       });
     });
   }
@@ -77,11 +95,7 @@ struct TileKernel {
 
   /// All loads of a row stand before its stores, for the compiler can't know that they differ.
   static WHIMBREL_INLINE void add_sums(
-      const TileSums& sums,
-      const Affine* affine,
-      const float* x_scales,
-      const float* x_sums,
-      float* const (&out)[panels]
+      const TileSums& sums, const TilePlace& place, size_t panel_floats
   ) {
     unroll<rows>([&](auto r) __attribute__((always_inline)) {
       constexpr int kRow = decltype(r)::value;
@@ -90,92 +104,128 @@ struct TileKernel {
         const auto* integers = sums.integers[p.value];
         const I32 integer = add(times_256(load(integers[kRow])), load(integers[kRow + rows]));
         acc[p.value] = add_group(
-            load(out[p.value] + kRow * kLanes),
+            load(place.out + p.value * panel_floats + kRow * kLanes),
             integer,
-            x_scales[kRow],
-            x_sums[kRow],
-            affine[p.value]
+            place.x_scales[kRow],
+            place.x_sums[kRow],
+            place.affine[p.value]
         );
       });
       unroll<panels>([&](auto p) __attribute__((always_inline)) {
-        store(out[p.value] + kRow * kLanes, acc[p.value]);
+        store(place.out + p.value * panel_floats + kRow * kLanes, acc[p.value]);
       });
     });
   }
 
-  /// Adds a group's products to out. The arithmetic of a tile runs beside the products of the next
-  /// ones: it is kSets tiles behind them.
-  static WHIMBREL_INLINE void add_blocks(
-      const CodesProduct& p, int group, const TileWeights& w, TileSums& sums, float* first_out
+  /// Begins a unit whose number modulo 2 is `turn`, stores the one before, adds the one before
+  /// that.
+  template <int turn>
+  static WHIMBREL_INLINE void run_unit(
+      TileUnits& units, const int8_t* x, const TilePlace& place, size_t panel_floats
   ) {
-    const SplitRows& x = *p.x;
-    Affine affine[panels];
-    float* out[panels];
+    constexpr int kSet = turn % kSets;
+    constexpr int kBefore = (1 - turn) % kSets;
+    if constexpr (kSets == 1) {
+      if (units.count > 0) {
+        store_sums<kBefore>(units.sums[1 - turn]);
+      }
+    }
+    multiply<kSet>(x);
+    if (units.count > 1) {
+      add_sums(units.sums[turn], units.places[turn], panel_floats);
+    }
+    if constexpr (kSets == 2) {
+      if (units.count > 0) {
+        store_sums<kBefore>(units.sums[1 - turn]);
+      }
+    }
+    units.places[turn] = place;
+    ++units.count;
+  }
+
+  template <int turn>
+  static WHIMBREL_INLINE void finish(TileUnits& units, size_t panel_floats) {
+    if (units.count > 1) {
+      add_sums(units.sums[turn], units.places[turn], panel_floats);
+    }
+    store_sums<(1 - turn) % kSets>(units.sums[1 - turn]);
+    add_sums(units.sums[1 - turn], units.places[1 - turn], panel_floats);
+  }
+
+  static WHIMBREL_INLINE TilePlace
+  place_of(const CodesProduct& p, const std::byte* block, int group, float* out) {
+    const size_t place = static_cast<size_t>(group) * p.x->padded_rows() + p.first_tile * rows;
+    TilePlace found;
     unroll<panels>([&](auto q) __attribute__((always_inline)) {
-      affine[q.value] = w.affine[q.value];
-      out[q.value] = first_out + static_cast<size_t>(q.value) * p.tiles * rows * kLanes;
+      found.affine[q.value] = load_affine(block + q.value * p.layout.panel_bytes(), p.layout);
     });
-    const size_t place = static_cast<size_t>(group) * x.padded_rows() + p.first_tile * rows;
-    const float* x_scales = x.scales + place;
-    const float* x_sums = x.sums + place;
-    const int8_t* codes = x.tile(group, p.first_tile);
-    for (int i = 0; i < p.tiles + kSets; ++i) {
-      if constexpr (kSets == 1) {
-        if (i > 0) {
-          store_sums<0>(sums);
-        }
+    found.x_scales = p.x->scales + place;
+    found.x_sums = p.x->sums + place;
+    found.out = out;
+    return found;
+  }
+
+  /// All tiles of rows times the group in tiles.
+  static WHIMBREL_INLINE void run_units(
+      TileUnits& units, const CodesProduct& p, const std::byte* block, int group, float* out
+  ) {
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * rows * kLanes;
+    TilePlace place = place_of(p, block, group, out);
+    const int8_t* x = p.x->tile(group, p.first_tile);
+    for (int tile = 0; tile < p.tiles; ++tile) {
+      if (units.count % 2 == 0) {
+        run_unit<0>(units, x, place, panel_floats);
+      } else {
+        run_unit<1>(units, x, place, panel_floats);
       }
-      if (i < p.tiles) {
-        if (kSets == 1 || i % 2 == 0) {
-          multiply<0>(codes);
-        } else {
-          multiply<kSets - 1>(codes);
-        }
-        codes += 2 * rows * group_size;
-      }
-      if (i >= kSets) {
-        add_sums(sums, affine, x_scales, x_sums, out);
-        x_scales += rows;
-        x_sums += rows;
-        unroll<panels>([&](auto q)
-                           __attribute__((always_inline)) { out[q.value] += rows * kLanes; });
-      }
-      if constexpr (kSets == 2) {
-        if (i > 0 && i <= p.tiles) {
-          if (i % 2 == 0) {
-            store_sums<1>(sums);
-          } else {
-            store_sums<0>(sums);
-          }
-        }
-      }
+      x += 2 * rows * group_size;
+      place.x_scales += rows;
+      place.x_sums += rows;
+      place.out += rows * kLanes;
     }
   }
 
-  static void product(const CodesProduct& p, int panel) {
+  /// `sets` times `panels` panels from `panel` on, side by side, a group of each in turn. Codes are
+  /// unpacked one turn ahead: a tile can't be loaded while its bytes are being stored.
+  static void product(const CodesProduct& p, int panel, int sets) {
     const Tiles tiles(shapes());
-    TileWeights w;
-    TileSums sums;
-    const int panel_floats = p.tiles * rows * kLanes;
-    float* out = p.out + static_cast<size_t>(panel) * panel_floats;
-    clear(out, panels * panel_floats);
-    const std::byte* block = p.panel + panel * p.layout.panel_bytes();
-    for (int group = 0; group < p.layout.groups; ++group) {
-      load_weights(block, p.layout, w);
-      add_blocks(p, group, w, sums, out);
-      block += p.layout.block_bytes();
+    TileCodes codes[2];
+    TileUnits units;
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * rows * kLanes;
+    const size_t set_bytes = panels * p.layout.panel_bytes();
+    const std::byte* first = p.panel + panel * p.layout.panel_bytes();
+    float* out = p.out + panel * panel_floats;
+    clear(out, sets * panels * p.tiles * rows * kLanes);
+    const auto block_of = [&](int turn) {
+      return first + turn % sets * set_bytes + turn / sets * p.layout.block_bytes();
+    };
+    const int turns = sets * p.layout.groups;
+    unpack_group(first, p.layout, codes[0]);
+    for (int turn = 0; turn < turns; ++turn) {
+      if (turn + 1 < turns) {
+        unpack_group(block_of(turn + 1), p.layout, codes[(turn + 1) % 2]);
+      }
+      load_codes(codes[turn % 2]);
+      float* set_out = out + static_cast<size_t>(turn % sets) * panels * panel_floats;
+      run_units(units, p, block_of(turn), turn / sets, set_out);
+    }
+    if (units.count % 2 == 0) {
+      finish<0>(units, panel_floats);
+    } else {
+      finish<1>(units, panel_floats);
     }
   }
 };
 
 template <int bits, int group_size, int rows>
 void tile_products(const CodesProduct& p) {
-  int panel = 0;
-  for (; panel + 2 <= p.panels; panel += 2) {
-    TileKernel<bits, group_size, rows, 2>::product(p, panel);
+  const int pairs = p.panels / 2;
+  constexpr int kPairs = kStreams / 2;  // side by side
+  for (int pair = 0; pair < pairs; pair += kPairs) {
+    TileKernel<bits, group_size, rows, 2>::product(p, 2 * pair, smaller(kPairs, pairs - pair));
   }
-  if (panel < p.panels) {
-    TileKernel<bits, group_size, rows, 1>::product(p, panel);
+  if (p.panels % 2 != 0) {
+    TileKernel<bits, group_size, rows, 1>::product(p, p.panels - 1, 1);
   }
 }
 
