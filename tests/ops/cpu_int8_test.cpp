@@ -153,9 +153,10 @@ class CpuInt8 : public testing::TestWithParam<Isa> {
           rounded += weight * seen;
           codes += std::abs(seen) * 0.015 * std::ldexp(1.0, layout.bits);
         }
-        const double result = out[static_cast<size_t>(
-            (output / kLanes * x.rows.padded_rows() + row) * kLanes + output % kLanes
-        )];
+        const size_t panel_row =
+            static_cast<size_t>(output) / kLanes * static_cast<size_t>(x.rows.padded_rows()) +
+            static_cast<size_t>(row);
+        const double result = out[panel_row * kLanes + static_cast<size_t>(output) % kLanes];
         found.of_arithmetic = std::max(found.of_arithmetic, std::abs(result - rounded) / codes);
         found.of_terms = std::max(found.of_terms, std::abs(result - exact) / terms);
         largest[place] = std::max(largest[place], std::abs(exact));
@@ -192,7 +193,10 @@ TEST_P(CpuInt8, rows_are_the_nearest_integers_with_ties_to_even) {
         int largest = 0;
         for (int i = group * group_size; i < (group + 1) * group_size; ++i) {
           const double scale{x.scale(row, i)};
-          const double number{numbers[static_cast<size_t>(row * width + i)]};
+          const double number{
+              numbers
+                  [static_cast<size_t>(row) * static_cast<size_t>(width) + static_cast<size_t>(i)]
+          };
           ASSERT_LE(std::abs(scale * x.number(row, i) - number), 0.50001 * scale);
           total += x.number(row, i);
           largest = std::max(largest, std::abs(x.number(row, i)));
