@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,8 +15,12 @@ class Failure(Exception):
     """One sentence for the user."""
 
 
+# A program that one of these ends can't run here; others come from outside, as for want of memory.
+CRASHES = {-signal.SIGILL, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGABRT}
+
+
 class Crash(Failure):
-    """A program that a signal ended."""
+    """A program that ended by one of CRASHES."""
 
 
 def say(text: str):
@@ -31,7 +36,7 @@ def run(command: Sequence[str | os.PathLike], **options) -> subprocess.Completed
     if result.returncode:
         line = shlex.join(str(word) for word in command)
         end = "\n".join((result.stderr or result.stdout).splitlines()[-15:])
-        failure = Crash if result.returncode < 0 else Failure
+        failure = Crash if result.returncode in CRASHES else Failure
         raise failure(f"got exit code {result.returncode} from {line}:\n{end}")
     return result
 

@@ -96,7 +96,8 @@ def builds(rows: list[Row]) -> list[str]:
 def crashes(rows: list[Row]) -> list[str]:
     """Each configuration that can't run here, once."""
     named = {
-        f"- {row['arm']}, {row['model']}, {flags(row['configuration'])}: a signal ended it"
+        f"- {row['arm']}, {row['model']}, {', '.join(row['tests'])}, {flags(row['configuration'])}: "
+        + row["crash"].partition(" from ")[0]
         for row in rows
         if "crash" in row
     }

@@ -59,6 +59,9 @@ def crash_row(
     return {
         "model": comparison.model,
         "arm": arm.name,
+        "whimbrel": comparison.whimbrel.name,
+        "against": comparison.peer.name,
+        "tests": [str(cell) for cell in comparison.cells],
         "round": None,
         "configuration": configuration,
         "crash": str(crash),

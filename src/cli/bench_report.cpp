@@ -285,13 +285,15 @@ std::string benchstat_text(const Json& bench) {
   );
   for (const Json& row : bench["rows"]) {
     const std::string name = fmt::format(
-        "Benchmark/model={}/weights={}/test={}/depth={}/rows={}/image={}",
+        "Benchmark/model={}/weights={}/test={}/depth={}/rows={}/image={}/kv_bits={}/prefill={}",
         row["model"].get<std::string>(),
         row["weights"].get<std::string>(),
         row["test"].get<std::string>(),
         row["depth"].dump(),
         row["rows"].dump(),
-        row["behind_image"].get<bool>() ? "yes" : "no"
+        row["behind_image"].get<bool>() ? "yes" : "no",
+        row["kv_bits"].dump(),
+        row["prefill_int8"].get<bool>() ? "int8" : "exact"
     );
     const auto samples = row["samples"].get<std::vector<double>>();
     const size_t count = samples.size() / row["repetitions"].get<size_t>();

@@ -362,7 +362,11 @@ void print_answer(
     std::string_view ops
 ) {
   if (flags.json) {
-    write_stdout(json_line(answer_json(prompt, generation, timings, ops)));
+    Json answer = answer_json(prompt, generation, timings, ops);
+    if (flags.ops.prefill_int8) {
+      answer["prefill_int8"] = true;
+    }
+    write_stdout(json_line(answer));
   } else if (stdout_is_terminal()) {
     write_stdout("\n");
   }
@@ -400,7 +404,8 @@ void run_generate(const CLI::App& command, const GenerateFlags& flags) {
   );
   load_ms += reading.milliseconds();
   if (flags.verbose) {
-    say_loaded(frontend, prepared.prompt, engine.ops_name());
+    const std::string rounding = flags.ops.prefill_int8 ? " (prompts in 8 bits)" : "";
+    say_loaded(frontend, prepared.prompt, std::string(engine.ops_name()) + rounding);
   }
 
   const Generation generation = answer(flags, frontend, engine, prepared.prompt, options);

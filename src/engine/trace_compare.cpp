@@ -118,8 +118,7 @@ void require_comparable(
   if (!options.self && same_maker(a, b)) {
     refuse(
         "got two traces of the same build with the same operations, dtype, width and rounding, "
-        "expected "
-        "two different ones; --self compares a build with itself"
+        "expected two different ones; --self compares a build with itself"
     );
   }
 }

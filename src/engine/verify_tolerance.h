@@ -21,15 +21,10 @@ inline double unit_of(mlx::core::Dtype dtype) {
 ///   float16   ten units
 ///   bfloat16  six to seven units: some 36 layers of two rounded additions each give
 ///             2^-8 * sqrt(72) = 3 %
-///   int8      prompts of rows that were rounded to 8 bits: a product is off by some 0.7 %, and a
-///             layer has seven
 /// Seen in float32 on the bundled checkpoints, largest of all checks: 4.3e-6.
 inline double tolerance_of(mlx::core::Dtype dtype) {
   if (dtype == mlx::core::float32) {
     return 1e-3;
-  }
-  if (dtype == mlx::core::int8) {
-    return 2e-1;
   }
   return dtype == mlx::core::float16 ? 1e-2 : 5e-2;
 }

@@ -15,6 +15,7 @@ from support import BINARY, BUNDLED, CliTest, environment, parse_json, run
 SHORT = ("-r", "2", "--warmup", "2", "--probe-mib", "16")
 QUICK = ("-p", "8", "-n", "4", "-d", "16,40", *SHORT)
 DECODE = ("-p", "0", "-n", "4", "-d", "16", *SHORT)
+OWN_KERNELS = parse_json(run("version", "--json").out)["ops"] == "cpu"
 ROW_KEYS = (
     "build ops isa threads model weights note parameters weight_bytes kv_bits prefill_int8 prefill_chunk "
     "warmup_steps read_gb_s peak_kind test depth rows behind_image ms ms_min ms_max ms_mean ms_stddev samples "
@@ -163,8 +164,8 @@ class BenchFormats(BenchCase):
         self.assertEqual(len(rows), 4 * 2)
         for line in rows:
             self.assertRegex(
-                line, r"^Benchmark/model=\S+/weights=4bit/test=(pp8|tg4)/depth=\d+/rows=1/image=no "
-                r"\d+ \d+ ns/op [\d.]+ tok/s$"
+                line, r"^Benchmark/model=\S+/weights=4bit/test=(pp8|tg4)/depth=\d+/rows=1/image=no/"
+                r"kv_bits=0/prefill=exact \d+ \d+ ns/op [\d.]+ tok/s$"
             )
         for line in lines[: -len(rows)]:
             self.assertRegex(line, r"^[a-z]+: \S")
@@ -285,6 +286,17 @@ class Against(BenchCase):
         result = run("bench", "-m", BUNDLED, *self.FLAGS, "--against", self.slower_build())
         self.assertRegex(result.out, r"(?m)^\| tg8 @ d16 \|.* slower \|$")
         self.assertRegex(result.out, r"(?m)^\| read bandwidth, GB/s \|.* not move \| (yes|NO) \|$")
+
+    def test_both_get_the_same_options(self):
+        other = self.program(
+            "other",
+            'test "$1" = version && echo \'{"build_id":"1"}\' && exit; echo "was asked: $*" >&2; exit 9',
+        )
+        options = ("--kv-bits", "8", *(["--prefill-int8"] if OWN_KERNELS else []))
+        result = run("bench", "-m", BUNDLED, *self.FLAGS, *options, "--against", other)
+        asked = result.err.partition("was asked: ")[2]
+        for option in (*options, "-n"):
+            self.assertIn(option, asked)
 
     def test_what_is_no_other_build(self):
         for body, named in (

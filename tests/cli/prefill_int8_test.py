@@ -27,6 +27,12 @@ class Answers(CliTest):
         expected = json.loads((GOLDEN / BUNDLED / "describe-odd.json").read_text())["text"]
         self.assertEqual(self.text(FLAG, "--image", SHAPES), expected)
 
+    def test_the_answer_says_so(self):
+        asked = ("generate", "-m", BUNDLED, "-p", "Hi", "-n", 1, "--json")
+        self.assertNotIn("prefill_int8", parse_json(run(*asked).out))
+        self.assertIs(parse_json(run(*asked, FLAG).out)["prefill_int8"], True)
+        self.assertIn("prompts in 8 bits", run(*asked, FLAG, "--verbose").err)
+
     def test_pictures_drawn_here(self):
         for colour, name in ((BLUE, "Blue"), (GREEN, "Green")):
             picture = self.write(f"{name}.png", png(168, 168, colour))

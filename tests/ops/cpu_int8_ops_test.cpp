@@ -146,7 +146,7 @@ TEST_F(CpuInt8Ops, routers_and_experts_see_exact_rows) {
   const Packed up = packed({kExperts, 128, kWidth}, 4);
   const Packed down = packed({kExperts, kWidth, 128}, 4);
   const RmsNorm norm{int8_->pack_vector(mx::random::uniform(0.5F, 1.5F, {kWidth})), 1e-6F};
-  const mx::array x = mx::random::normal({300, kWidth});
+  const mx::array x = mx::random::normal({560, kWidth});
   const mx::array found =
       int8_->experts_residual(x, norm, {router.int8, gate.int8, up.int8, down.int8, 2, true});
   const mx::array expected =
@@ -155,10 +155,10 @@ TEST_F(CpuInt8Ops, routers_and_experts_see_exact_rows) {
 }
 
 TEST_F(CpuInt8Ops, many_rows_are_the_same_among_more) {
-  constexpr int kFirst = 237;  // they lie elsewhere in tiles, and on both sides of a block's border
+  constexpr int kFirst = 493;  // they lie elsewhere in tiles, and on both sides of a block's border
   constexpr int kCount = 37;
   const Packed w = packed({kOutputs, kWidth}, 4);
-  const mx::array x = mx::random::normal({300, kWidth});
+  const mx::array x = mx::random::normal({560, kWidth});
   const auto rows = [](const mx::array& array, int first, int end) {
     return mx::slice(array, mx::Shape{first, 0}, mx::Shape{end, array.shape(1)});
   };

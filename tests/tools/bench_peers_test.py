@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -67,6 +68,25 @@ class Rows(unittest.TestCase):
         self.assertEqual((one.cell, one.tokens_per_second), (Cell("tg", 4, 64), 0.5))
 
 
+class Runs(unittest.TestCase):
+    def test_only_what_cannot_run_here_is_a_crash(self):
+        for signal, kind in (("ILL", programs.Crash), ("KILL", programs.Failure)):
+            with self.assertRaises(programs.Failure) as caught:
+                programs.run(["sh", "-c", f"kill -{signal} $$"])
+            self.assertIs(type(caught.exception), kind)
+
+    def test_options_of_an_arm_reach_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "program")
+            row = '{"test": "pp512", "depth": 0, "tok_s": 1, "build": {}, "asked": "\'"$*"\'"}'
+            program.write_text(f"#!/bin/sh\necho '{row}'\n")
+            program.chmod(0o755)
+            arm = whimbrel.Whimbrel(program, {}, 2, ("--prefill-int8",))
+            (one,) = arm.measure("m", (PROMPT,), {})
+        self.assertEqual(arm.name, "whimbrel --prefill-int8")
+        self.assertIn("--prefill-int8", one.raw["asked"].split())
+
+
 class LlamaCpp(unittest.TestCase):
     def test_flags_of_cells(self):
         self.assertEqual(
@@ -98,7 +118,7 @@ class FakeArm:
     def measure(self, model, cells, configuration) -> list[Measurement]:
         self.log.append((self.name, configuration["flag"], cells))
         if not self.speeds[configuration["flag"]]:
-            raise programs.Crash("got exit code -4")
+            raise programs.Crash("got exit code -4 from a b")
         speeds = self.speeds[configuration["flag"]]
         return [Measurement(cell, speeds[cell], {"name": self.name}, {}) for cell in cells]
 
@@ -123,7 +143,7 @@ class Rounds(unittest.TestCase):
         self.peer.speeds["a"] = {}
         rows = json.loads(json.dumps(list(rounds.compare(self.comparison, 1))))
         self.assertEqual([line.configuration for line in ratios.lines(rows)], [{"flag": "b"}] * 2)
-        self.assertIn('- peer, model, flag: "a": a signal ended it', ratios.markdown(rows))
+        self.assertIn('- peer, model, tg128 @ d64, tg128 @ d2048, flag: "a": got exit code -4\n', ratios.markdown(rows))
 
     def test_an_arm_that_only_crashes_is_an_error(self):
         self.peer.speeds = {"a": {}, "b": {}}

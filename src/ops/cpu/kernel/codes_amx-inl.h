@@ -16,10 +16,10 @@ struct TileSums {
 
 /// What scales the integers of a tile of rows times a group, and where the products are added.
 struct TilePlace {
-  Affine affine[2];  // one a panel
-  const float* x_scales;
-  const float* x_sums;
-  float* out;  // of the first panel
+  Affine affine[2] = {};  // one a panel
+  const float* x_scales = nullptr;
+  const float* x_sums = nullptr;
+  float* out = nullptr;  // of the first panel
 };
 
 /// Tiles of rows times groups on their way: what one step began is stored in the next one and added

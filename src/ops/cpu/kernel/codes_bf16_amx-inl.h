@@ -56,7 +56,7 @@ struct CodesBf16Kernel {
       unroll<kParts>([&](auto part) __attribute__((always_inline)) {
         constexpr int kTile = decltype(p)::value * kParts + decltype(part)::value;
         const uint16_t* codes = w.codes[p.value] + step * kStepNumbers;
-        tile_load<kWeightTiles + kTile>(codes + part.value * kTileNumbers, 64);
+        tile_load<kFirstWeightTile + kTile>(codes + part.value * kTileNumbers, 64);
       });
     });
   }
@@ -64,13 +64,13 @@ struct CodesBf16Kernel {
   /// Between two products that wait for each other stands one that does not.
   static WHIMBREL_INLINE void multiply(const uint16_t* x, size_t parts_apart) {
     unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-      tile_load<kXTiles + part.value>(x + part.value * parts_apart, 64);
+      tile_load<kFirstXTile + part.value>(x + part.value * parts_apart, 64);
     });
     unroll<panels>([](auto p) __attribute__((always_inline)) { tile_zero<p.value>(); });
     unroll<kParts>([](auto part) __attribute__((always_inline)) {
       constexpr int kPart = decltype(part)::value;
       unroll<panels>([](auto p) __attribute__((always_inline)) {
-        tile_dot_bf16<p.value, kXTiles + kPart, kWeightTiles + p.value * kParts + kPart>();
+        tile_dot_bf16<p.value, kFirstXTile + kPart, kFirstWeightTile + p.value * kParts + kPart>();
       });
     });
   }

@@ -55,20 +55,20 @@ struct TiledInt8Kernel {
       unroll<kParts>([&](auto part) __attribute__((always_inline)) {
         constexpr int kTile = decltype(p)::value * kParts + decltype(part)::value;
         const uint8_t* codes = w.codes[p.value] + group * kGroupCodes;
-        tile_load<kWeightTiles + kTile>(codes + part.value * kPartInputs * kLanes, 64);
+        tile_load<kFirstWeightTile + kTile>(codes + part.value * kPartInputs * kLanes, 64);
       });
     });
   }
 
   static WHIMBREL_INLINE void multiply(const int8_t* x, size_t parts_apart) {
     unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-      tile_load<kXTiles + part.value>(x + part.value * parts_apart, kPartInputs);
+      tile_load<kFirstXTile + part.value>(x + part.value * parts_apart, kPartInputs);
     });
     unroll<panels>([](auto p) __attribute__((always_inline)) { tile_zero<p.value>(); });
     unroll<kParts>([](auto part) __attribute__((always_inline)) {
       constexpr int kPart = decltype(part)::value;
       unroll<panels>([](auto p) __attribute__((always_inline)) {
-        tile_dot_bytes<p.value, kXTiles + kPart, kWeightTiles + p.value * kParts + kPart>();
+        tile_dot_bytes<p.value, kFirstXTile + kPart, kFirstWeightTile + p.value * kParts + kPart>();
       });
     });
   }

@@ -19,14 +19,15 @@ constexpr int kBlockTiles = 8;
 constexpr int kTileSums = kRoundedTileRows * kLanes;
 
 /// Tiles of the hardware: sums [panels], x [parts], weights [panels][parts].
-constexpr int kXTiles = 2;
-constexpr int kWeightTiles = 4;
+constexpr int kFirstXTile = 2;
+constexpr int kFirstWeightTile = 4;
 
 inline TileShapes shapes_for_rows(int x_row_bytes, int weight_rows) {
   TileShapes shapes;
   for (int tile = 0; tile < 8; ++tile) {
-    const bool is_x = tile >= kXTiles && tile < kWeightTiles;
-    shapes.rows[tile] = static_cast<uint8_t>(tile < kWeightTiles ? kRoundedTileRows : weight_rows);
+    const bool is_x = tile >= kFirstXTile && tile < kFirstWeightTile;
+    shapes.rows[tile] =
+        static_cast<uint8_t>(tile < kFirstWeightTile ? kRoundedTileRows : weight_rows);
     shapes.row_bytes[tile] = static_cast<uint16_t>(is_x ? x_row_bytes : 64);
   }
   return shapes;
