@@ -20,6 +20,20 @@ class Comparison(NamedTuple):
     peer: Arm
 
 
+def names_of(
+    comparison: Comparison, arm: Arm, configuration: Configuration, round_: int | None
+) -> dict[str, Any]:
+    """What each raw row begins with. `round` is null where it served to choose a configuration."""
+    return {
+        "model": comparison.model,
+        "arm": arm.name,
+        "whimbrel": comparison.whimbrel.name,
+        "against": comparison.peer.name,
+        "round": round_,
+        "configuration": configuration,
+    }
+
+
 def row(
     comparison: Comparison,
     arm: Arm,
@@ -27,17 +41,11 @@ def row(
     measurement: Measurement,
     round_: int | None,
 ) -> dict[str, Any]:
-    """One raw row. `round` is null where it served to choose a configuration."""
-    return {
-        "model": comparison.model,
-        "arm": arm.name,
-        "whimbrel": comparison.whimbrel.name,
-        "against": comparison.peer.name,
+    """One raw row."""
+    return names_of(comparison, arm, configuration, round_) | {
         "test": measurement.cell.test,
         "depth": measurement.cell.depth,
-        "round": round_,
         "tok_s": measurement.tokens_per_second,
-        "configuration": configuration,
         "build": measurement.build,
         "time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "raw": measurement.raw,
@@ -56,16 +64,8 @@ def crash_row(
     comparison: Comparison, arm: Arm, configuration: Configuration, crash: Crash
 ) -> dict[str, Any]:
     """Says that a configuration can't run here."""
-    return {
-        "model": comparison.model,
-        "arm": arm.name,
-        "whimbrel": comparison.whimbrel.name,
-        "against": comparison.peer.name,
-        "tests": [str(cell) for cell in comparison.cells],
-        "round": None,
-        "configuration": configuration,
-        "crash": str(crash),
-    }
+    tests = [str(cell) for cell in comparison.cells]
+    return names_of(comparison, arm, configuration, None) | {"tests": tests, "crash": str(crash)}
 
 
 def measure(
@@ -126,13 +126,20 @@ def order(arms: list[Arm], round_: int) -> list[Arm]:
     return arms if round_ % 2 == 0 else arms[::-1]
 
 
-def compare(comparison: Comparison, rounds: int) -> Iterator[dict[str, Any]]:
-    """All raw rows of a comparison, as they come."""
+# Choices made, by arm, model and cells: another arm of ours meets a peer as it was chosen before.
+Choices = dict[tuple[str, str, tuple[Cell, ...]], Choice]
+
+
+def compare(comparison: Comparison, rounds: int, chosen: Choices) -> Iterator[dict[str, Any]]:
+    """All raw rows of a comparison, as they come. Adds its choices to `chosen`."""
     choices: dict[str, Choice] = {}
     arms = [comparison.whimbrel, comparison.peer]
     for arm in arms:
-        choices[arm.name], rows = choose(comparison, arm)
-        yield from rows
+        key = (arm.name, comparison.model, comparison.cells)
+        if key not in chosen:
+            chosen[key], rows = choose(comparison, arm)
+            yield from rows
+        choices[arm.name] = chosen[key]
     for round_ in range(rounds):
         for arm in order(arms, round_):
             for configuration, cells in runs_of(choices[arm.name]):

@@ -20,7 +20,7 @@ from llama_cpp import LlamaCpp  # noqa: E402
 from mlx_lm_arm import MlxLm  # noqa: E402
 from programs import Failure, cache_folder, physical_cores, python_of_peers, run, say  # noqa: E402
 from ratios import markdown  # noqa: E402
-from rounds import Comparison, compare  # noqa: E402
+from rounds import Choices, Comparison, compare  # noqa: E402
 from subjects import DIMS, FOUR_TOKENS, ROOT, SMOLLM2, decodes, prompts  # noqa: E402
 from whimbrel import Whimbrel  # noqa: E402
 
@@ -96,10 +96,11 @@ def measure(arguments: argparse.Namespace):
     if arguments.fetch_only:
         return
     arguments.output.mkdir(parents=True, exist_ok=True)
-    rows = []
+    rows: list[dict] = []
+    chosen: Choices = {}
     with open(arguments.output / "rows.jsonl", "w", encoding="utf-8") as file:
         for comparison in found:
-            for row in compare(comparison, arguments.rounds):
+            for row in compare(comparison, arguments.rounds, chosen):
                 rows.append(row)
                 print(json.dumps(row), file=file, flush=True)
             (arguments.output / "table.md").write_text(markdown(rows))

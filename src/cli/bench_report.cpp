@@ -293,7 +293,7 @@ std::string benchstat_text(const Json& bench) {
         row["rows"].dump(),
         row["behind_image"].get<bool>() ? "yes" : "no",
         row["kv_bits"].dump(),
-        row["prefill_int8"].get<bool>() ? "int8" : "exact"
+        row["prefill_int8"].get<bool>() ? "int8" : "default"
     );
     const auto samples = row["samples"].get<std::vector<double>>();
     const size_t count = samples.size() / row["repetitions"].get<size_t>();

@@ -34,8 +34,7 @@ struct PrefillRates {
 
 /// Measured on this machine in some ten milliseconds: products of a matrix in the form of the
 /// checkpoint's own (4 or 8 bits, bfloat16 or float32) with as many rows as a step of a
-/// prompt has. On two cores with tiles, at 3B: a prefill was a fifth faster than that, the tower a
-/// fifth slower.
+/// prompt has, or as one of many experts gets of it.
 PrefillRates measure_prefill_rates(const ops::Ops& ops, const Checkpoint& checkpoint);
 
 double prefill_seconds(const PrefillWork& work, const PrefillRates& rates);

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <mlx/mlx.h>
 
+#include <algorithm>
+
 #include "models/published.h"
 #include "tests/support/lazy_ops.h"
 
@@ -114,9 +116,12 @@ class CountingOps : public test::LazyOps {
     return LazyOps::pack(std::move(matrix));
   }
   ops::mx::array linear(const ops::mx::array& x, const ops::PackedMatrix&) const override {
+    most_rows.resize(bits.size());
+    most_rows.back() = std::max(most_rows.back(), x.shape(0));
     return x;
   }
   mutable std::vector<int> bits;
+  mutable std::vector<int> most_rows;  // of each matrix
 };
 
 TEST(PrefillRates, are_measured_in_the_form_of_the_checkpoint) {
@@ -131,6 +136,18 @@ TEST(PrefillRates, are_measured_in_the_form_of_the_checkpoint) {
   EXPECT_EQ(measured("qwen2.5-vl-3b:8bit"), (std::vector{8, 16}));
   EXPECT_EQ(measured("qwen2.5-vl-3b:bf16"), (std::vector{16, 16}));
   EXPECT_EQ(measured("qwen3-4b:4bit"), std::vector{4});
+}
+
+/// Rows of experts are never rounded, which 32 rows of a dense matrix are where that is faster.
+TEST(PrefillRates, of_experts_are_those_of_few_rows) {
+  const auto most_rows = [](std::string_view dims) {
+    const CountingOps ops;
+    measure_prefill_rates(ops, random_model(dims).checkpoint());
+    return ops.most_rows;
+  };
+  EXPECT_LT(most_rows("qwen3-vl-30b-a3b:4bit").front(), 32);
+  EXPECT_GE(most_rows("qwen3-vl-30b-a3b:4bit").back(), 32) << "the tower";
+  EXPECT_GE(most_rows("qwen3-vl-4b:4bit").front(), 32);
 }
 
 }  // namespace

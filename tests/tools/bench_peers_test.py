@@ -132,7 +132,7 @@ class Rounds(unittest.TestCase):
         self.comparison = rounds.Comparison("model", (NEAR, FAR), ours, self.peer)
 
     def test_arms_take_turns_with_the_best_configuration_of_each_cell(self):
-        rows = list(rounds.compare(self.comparison, 3))
+        rows = list(rounds.compare(self.comparison, 3, {}))
         choice, turns = self.log[:2], self.log[2:]
         self.assertEqual(choice, [("peer", "a", (NEAR, FAR)), ("peer", "b", (NEAR, FAR))])
         a, b = [("whimbrel", "", (NEAR, FAR))], [("peer", "a", (NEAR,)), ("peer", "b", (FAR,))]
@@ -141,19 +141,22 @@ class Rounds(unittest.TestCase):
 
     def test_what_crashes_is_left_out_and_named(self):
         self.peer.speeds["a"] = {}
-        rows = json.loads(json.dumps(list(rounds.compare(self.comparison, 1))))
+        rows = json.loads(json.dumps(list(rounds.compare(self.comparison, 1, {}))))
         self.assertEqual([line.configuration for line in ratios.lines(rows)], [{"flag": "b"}] * 2)
         self.assertIn('- peer, model, tg128 @ d64, tg128 @ d2048, flag: "a": got exit code -4\n', ratios.markdown(rows))
 
     def test_an_arm_that_only_crashes_is_an_error(self):
         self.peer.speeds = {"a": {}, "b": {}}
         with self.assertRaisesRegex(ValueError, "got no configuration that ran tg128 @ d64"):
-            list(rounds.compare(self.comparison, 1))
+            list(rounds.compare(self.comparison, 1, {}))
 
     def test_arms_of_ours_stand_apart(self):
         other = FakeArm("whimbrel --flag", {"": {NEAR: 40.0, FAR: 36.0}}, self.log)
-        rows = list(rounds.compare(self.comparison, 1))
-        rows += rounds.compare(self.comparison._replace(whimbrel=other), 1)
+        chosen: rounds.Choices = {}
+        rows = list(rounds.compare(self.comparison, 1, chosen))
+        tried = len([row for row in rows if row["round"] is None])
+        rows += rounds.compare(self.comparison._replace(whimbrel=other), 1, chosen)
+        self.assertEqual(len([row for row in rows if row["round"] is None]), tried)
         found = [(line.own, line.ratio.median) for line in ratios.lines(rows)]
         named = [("whimbrel", 2), ("whimbrel", 3), ("whimbrel --flag", 4), ("whimbrel --flag", 6)]
         self.assertEqual(found, named)
@@ -161,10 +164,10 @@ class Rounds(unittest.TestCase):
     def test_a_cell_that_was_not_measured_is_an_error(self):
         self.peer.measure = lambda *_: []
         with self.assertRaisesRegex(ValueError, "got nothing from peer, expected tg128 @ d64"):
-            list(rounds.compare(self.comparison, 1))
+            list(rounds.compare(self.comparison, 1, {}))
 
     def test_the_table_has_what_the_rounds_gave(self):
-        rows = json.loads(json.dumps(list(rounds.compare(self.comparison, 3))))
+        rows = json.loads(json.dumps(list(rounds.compare(self.comparison, 3, {}))))
         near, far = ratios.lines(rows)
         self.assertEqual((near.test, near.ratio, near.verdict), ("tg128 @ d64", (2, 2, 2), "faster"))
         self.assertEqual((far.ratio, far.configuration), ((3, 3, 3), {"flag": "b"}))

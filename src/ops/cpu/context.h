@@ -17,11 +17,8 @@ struct Context {
     int end;
   };
 
-  Context(const Kernels& of_isa, int threads, bool rows_in_int8 = false)
-      : kernels(of_isa),
-        int8_for_codes(rows_in_int8),
-        pool(threads),
-        tiles(static_cast<size_t>(threads)) {}
+  Context(const Kernels& of_isa, int threads, bool int8)
+      : kernels(of_isa), int8_for_codes(int8), pool(threads), tiles(static_cast<size_t>(threads)) {}
 
   /// Room for `count` floats on every thread: which of them gets what to do is left to chance, and
   /// none is to allocate for it later.

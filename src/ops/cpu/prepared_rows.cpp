@@ -8,7 +8,7 @@ namespace whimbrel::ops::cpu {
 namespace {
 
 /// Fewer rows are multiplied in float32 or as integers: their time is that of reading the weights.
-constexpr int kFewestRowsInBf16 = 32;
+constexpr int kFewestRoundedRows = 32;
 
 constexpr int kRowsAThread = 4;
 
@@ -31,7 +31,7 @@ const FloatsLayout* floats_layout(const CpuMatrix& matrix) {
 }
 
 bool may_round(const RowSource& source) {
-  return !source.exact && source.row_step == 0 && source.rows >= kFewestRowsInBf16;
+  return !source.exact && source.row_step == 0 && source.rows >= kFewestRoundedRows;
 }
 
 void clear_split_row(const SplitRows& rows, int row) {
@@ -46,7 +46,7 @@ void clear_split_row(const SplitRows& rows, int row) {
   }
 }
 
-void clear_rounded_row(const Bf16Rows& rows, int row) {
+void clear_bf16_row(const Bf16Rows& rows, int row) {
   constexpr size_t kNumbers = kBf16TileInputs;
   for (int part = 0; part < rows.width() / kBf16TileInputs; ++part) {
     uint16_t* tile = rows.tile(part, row / kRoundedTileRows);
@@ -153,7 +153,7 @@ void PreparedRows::set_up_codes(int group_size, int width) {
     case CodesForm::split:
       return set_up_split(grouped, group_size, width);
     case CodesForm::bf16:
-      return set_up_rounded(grouped, group_size, width);
+      return set_up_bf16(grouped, group_size, width);
     case CodesForm::int8:
       return set_up_int8(grouped, group_size, width);
   }
@@ -172,8 +172,8 @@ void PreparedRows::set_up_split(Grouped& grouped, int group_size, int width) {
   rows.sums = rows.scales + scales;
 }
 
-void PreparedRows::set_up_rounded(Grouped& grouped, int group_size, int width) {
-  Bf16Rows& rows = grouped.rounded;
+void PreparedRows::set_up_bf16(Grouped& grouped, int group_size, int width) {
+  Bf16Rows& rows = grouped.bf16;
   rows.tiles = padded(rows_) / kRoundedTileRows;
   rows.group_size = group_size;
   rows.groups = width / group_size;
@@ -225,7 +225,7 @@ void PreparedRows::prepare_codes_row(const Kernels& kernels, const float* x, int
         kernels.split_row(x, grouped.split, row);
         break;
       case CodesForm::bf16:
-        kernels.round_row(x, grouped.rounded, row);
+        kernels.round_row(x, grouped.bf16, row);
         break;
       case CodesForm::int8:
         kernels.int8_row(x, grouped.int8, row);
@@ -244,7 +244,7 @@ void PreparedRows::clear_row(int row) const {
         clear_split_row(grouped.split, row);
         break;
       case CodesForm::bf16:
-        clear_rounded_row(grouped.rounded, row);
+        clear_bf16_row(grouped.bf16, row);
         break;
       case CodesForm::int8:
         clear_int8_row(grouped.int8, row);
@@ -286,7 +286,7 @@ void PreparedRows::multiply_codes(
       );
     case CodesForm::bf16:
       return kernels.codes_bf16_product(
-          {panel, product.panels, layout, &x.rounded, first_tile, tiles, out}
+          {panel, product.panels, layout, &x.bf16, first_tile, tiles, out}
       );
     case CodesForm::int8:
       return kernels.codes_int8_product(

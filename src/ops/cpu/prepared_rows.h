@@ -78,7 +78,7 @@ class PreparedRows {
   struct Grouped {
     bool needed = false;
     SplitRows split = {};
-    Bf16Rows rounded = {};
+    Bf16Rows bf16 = {};
     Int8Rows int8 = {};
     Scratch numbers = {};
     Scratch scales = {};  // and sums
@@ -87,7 +87,7 @@ class PreparedRows {
   void set_up(const Context& context, const RowSource& source, Matrices matrices);
   void set_up_codes(int group_size, int width);
   void set_up_split(Grouped& grouped, int group_size, int width);
-  void set_up_rounded(Grouped& grouped, int group_size, int width);
+  void set_up_bf16(Grouped& grouped, int group_size, int width);
   void set_up_int8(Grouped& grouped, int group_size, int width);
   void prepare_row(const Kernels& kernels, const RowSource& source, int row);
   void prepare_codes_row(const Kernels& kernels, const float* x, int row) const;

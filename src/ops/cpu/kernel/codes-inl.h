@@ -193,33 +193,39 @@ struct CodesKernel {
   }
 };
 
-template <int bits>
-void codes_product_of(const CodesProduct& p) {
-  switch (p.layout.group_size) {
-    case 32:
-      return CodesKernel<bits, 32>::product(p);
-    case 64:
-      return CodesKernel<bits, 64>::product(p);
+/// body(bits, group size), both as constants.
+template <typename Body>
+void for_codes(const CodesLayout& layout, const Body& body) {
+  const auto for_groups = [&](auto bits) {
+    switch (layout.group_size) {
+      case 32:
+        return body(bits, Constant<32>());
+      case 64:
+        return body(bits, Constant<64>());
+      default:
+        return body(bits, Constant<128>());
+    }
+  };
+  switch (layout.bits) {
+    case 2:
+      return for_groups(Constant<2>());
+    case 3:
+      return for_groups(Constant<3>());
+    case 4:
+      return for_groups(Constant<4>());
+    case 5:
+      return for_groups(Constant<5>());
+    case 6:
+      return for_groups(Constant<6>());
     default:
-      return CodesKernel<bits, 128>::product(p);
+      return for_groups(Constant<8>());
   }
 }
 
 inline void codes_product(const CodesProduct& p) {
-  switch (p.layout.bits) {
-    case 2:
-      return codes_product_of<2>(p);
-    case 3:
-      return codes_product_of<3>(p);
-    case 4:
-      return codes_product_of<4>(p);
-    case 5:
-      return codes_product_of<5>(p);
-    case 6:
-      return codes_product_of<6>(p);
-    default:
-      return codes_product_of<8>(p);
-  }
+  for_codes(p.layout, [&](auto bits, auto group_size) {
+    CodesKernel<bits.value, group_size.value>::product(p);
+  });
 }
 
 }  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE

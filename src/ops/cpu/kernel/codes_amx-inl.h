@@ -30,8 +30,8 @@ struct TileUnits {
   int count = 0;
 };
 
-/// `rows` rows a tile; a tile of x is loaded once for all `panels`.
-template <int bits, int group_size, int rows, int panels>
+/// A tile of x is loaded once for all `panels`.
+template <int bits, int group_size, int panels>
 struct TileKernel {
   static constexpr int kPartBytes = group_size < 64 ? group_size : 64;  // a tile's width in inputs
   static constexpr int kParts = group_size / kPartBytes;
@@ -43,7 +43,7 @@ struct TileKernel {
   static TileShapes shapes() {
     TileShapes shapes;
     for (int tile = 0; tile < kSums + kSets * panels; ++tile) {
-      shapes.rows[tile] = tile < kX ? kPartBytes / 4 : 2 * rows;
+      shapes.rows[tile] = tile < kX ? kPartBytes / 4 : 2 * kTileRows;
       shapes.row_bytes[tile] = tile == kX ? kPartBytes : 64;
     }
     return shapes;
@@ -97,12 +97,12 @@ struct TileKernel {
   static WHIMBREL_INLINE void add_sums(
       const TileSums& sums, const TilePlace& place, size_t panel_floats
   ) {
-    unroll<rows>([&](auto r) __attribute__((always_inline)) {
+    unroll<kTileRows>([&](auto r) __attribute__((always_inline)) {
       constexpr int kRow = decltype(r)::value;
       F32 acc[panels];
       unroll<panels>([&](auto p) __attribute__((always_inline)) {
         const auto* integers = sums.integers[p.value];
-        const I32 integer = add(times_256(load(integers[kRow])), load(integers[kRow + rows]));
+        const I32 integer = add(times_256(load(integers[kRow])), load(integers[kRow + kTileRows]));
         acc[p.value] = add_group(
             load(place.out + p.value * panel_floats + kRow * kLanes),
             integer,
@@ -154,7 +154,7 @@ struct TileKernel {
 
   static WHIMBREL_INLINE TilePlace
   place_of(const CodesProduct& p, const std::byte* block, int group, float* out) {
-    const size_t place = static_cast<size_t>(group) * p.x->padded_rows() + p.first_tile * rows;
+    const size_t place = static_cast<size_t>(group) * p.x->padded_rows() + p.first_tile * kTileRows;
     TilePlace found;
     unroll<panels>([&](auto q) __attribute__((always_inline)) {
       found.affine[q.value] = load_affine(block + q.value * p.layout.panel_bytes(), p.layout);
@@ -169,7 +169,7 @@ struct TileKernel {
   static WHIMBREL_INLINE void run_units(
       TileUnits& units, const CodesProduct& p, const std::byte* block, int group, float* out
   ) {
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * rows * kLanes;
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * kTileRows * kLanes;
     TilePlace place = place_of(p, block, group, out);
     const int8_t* x = p.x->tile(group, p.first_tile);
     for (int tile = 0; tile < p.tiles; ++tile) {
@@ -178,10 +178,10 @@ struct TileKernel {
       } else {
         run_unit<1>(units, x, place, panel_floats);
       }
-      x += 2 * rows * group_size;
-      place.x_scales += rows;
-      place.x_sums += rows;
-      place.out += rows * kLanes;
+      x += 2 * kTileRows * group_size;
+      place.x_scales += kTileRows;
+      place.x_sums += kTileRows;
+      place.out += kTileRows * kLanes;
     }
   }
 
@@ -191,11 +191,11 @@ struct TileKernel {
     const Tiles tiles(shapes());
     TileCodes codes[2];
     TileUnits units;
-    const size_t panel_floats = static_cast<size_t>(p.tiles) * rows * kLanes;
+    const size_t panel_floats = static_cast<size_t>(p.tiles) * kTileRows * kLanes;
     const size_t set_bytes = panels * p.layout.panel_bytes();
     const std::byte* first = p.panel + panel * p.layout.panel_bytes();
     float* out = p.out + panel * panel_floats;
-    clear(out, sets * panels * p.tiles * rows * kLanes);
+    clear(out, sets * panels * p.tiles * kTileRows * kLanes);
     const auto block_of = [&](int turn) {
       return first + turn % sets * set_bytes + turn / sets * p.layout.block_bytes();
     };
@@ -217,54 +217,25 @@ struct TileKernel {
   }
 };
 
-template <int bits, int group_size, int rows>
+template <int bits, int group_size>
 void tile_products(const CodesProduct& p) {
   const int pairs = p.panels / 2;
   constexpr int kPairs = kStreams / 2;  // side by side
   for (int pair = 0; pair < pairs; pair += kPairs) {
-    TileKernel<bits, group_size, rows, 2>::product(p, 2 * pair, smaller(kPairs, pairs - pair));
+    TileKernel<bits, group_size, 2>::product(p, 2 * pair, smaller(kPairs, pairs - pair));
   }
   if (p.panels % 2 != 0) {
-    TileKernel<bits, group_size, rows, 1>::product(p, p.panels - 1, 1);
-  }
-}
-
-template <int bits, int group_size>
-void tile_products_of(const CodesProduct& p) {
-  if (p.x->tile_rows == kTileRows) {
-    tile_products<bits, group_size, kTileRows>(p);
-  } else {
-    CodesKernel<bits, group_size>::product(p);
-  }
-}
-
-template <int bits>
-void tile_products_of(const CodesProduct& p) {
-  switch (p.layout.group_size) {
-    case 32:
-      return tile_products_of<bits, 32>(p);
-    case 64:
-      return tile_products_of<bits, 64>(p);
-    default:
-      return tile_products_of<bits, 128>(p);
+    TileKernel<bits, group_size, 1>::product(p, p.panels - 1, 1);
   }
 }
 
 inline void codes_product_on_tiles(const CodesProduct& p) {
-  switch (p.layout.bits) {
-    case 2:
-      return tile_products_of<2>(p);
-    case 3:
-      return tile_products_of<3>(p);
-    case 4:
-      return tile_products_of<4>(p);
-    case 5:
-      return tile_products_of<5>(p);
-    case 6:
-      return tile_products_of<6>(p);
-    default:
-      return tile_products_of<8>(p);
+  if (p.x->tile_rows != kTileRows) {
+    return codes_product(p);
   }
+  for_codes(p.layout, [&](auto bits, auto group_size) {
+    tile_products<bits.value, group_size.value>(p);
+  });
 }
 
 }  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE

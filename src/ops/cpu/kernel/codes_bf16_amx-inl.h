@@ -13,7 +13,9 @@ struct CodesBf16Kernel {
   static constexpr int kStepsAGroup = group_size / kStep;
   static constexpr int kSteps = kChunkInputs / kStep;
   static constexpr int kStepNumbers = kStep * kLanes;
-  static constexpr int kTileNumbers = kBf16TileInputs * kLanes;
+  static constexpr int kTileNumbers = kBf16TileInputs * kRoundedTileRows;
+  static constexpr int kRowBytes = 64;
+  static constexpr int kPartCodes = kBf16TileInputs * kLanes;
 
   struct Weights {
     alignas(64) uint16_t codes[panels][kSteps * kStepNumbers];
@@ -51,34 +53,9 @@ struct CodesBf16Kernel {
     }
   }
 
-  static WHIMBREL_INLINE void load_step(const Weights& w, int step) {
-    unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-        constexpr int kTile = decltype(p)::value * kParts + decltype(part)::value;
-        const uint16_t* codes = w.codes[p.value] + step * kStepNumbers;
-        tile_load<kFirstWeightTile + kTile>(codes + part.value * kTileNumbers, 64);
-      });
-    });
-  }
-
-  /// Between two products that wait for each other stands one that does not.
-  static WHIMBREL_INLINE void multiply(const uint16_t* x, size_t parts_apart) {
-    unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-      tile_load<kFirstXTile + part.value>(x + part.value * parts_apart, 64);
-    });
-    unroll<panels>([](auto p) __attribute__((always_inline)) { tile_zero<p.value>(); });
-    unroll<kParts>([](auto part) __attribute__((always_inline)) {
-      constexpr int kPart = decltype(part)::value;
-      unroll<panels>([](auto p) __attribute__((always_inline)) {
-        tile_dot_bf16<p.value, kFirstXTile + kPart, kFirstWeightTile + p.value * kParts + kPart>();
-      });
-    });
-  }
-
-  static WHIMBREL_INLINE void store_sums(Sums& sums) {
-    unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      tile_store<p.value>(sums.numbers[p.value], 64);
-    });
+  template <int sum, int x, int w>
+  static WHIMBREL_INLINE void dot() {
+    tile_dot_bf16<sum, x, w>();
   }
 
   static Place place(
@@ -197,33 +174,10 @@ void codes_bf16_product_of(const CodesBf16Product& p) {
   add_panels<CodesBf16Kernel, bits, group_size>(p);
 }
 
-template <int bits>
-void codes_bf16_product_of(const CodesBf16Product& p) {
-  switch (p.layout.group_size) {
-    case 32:
-      return codes_bf16_product_of<bits, 32>(p);
-    case 64:
-      return codes_bf16_product_of<bits, 64>(p);
-    default:
-      return codes_bf16_product_of<bits, 128>(p);
-  }
-}
-
 inline void codes_bf16_product_on_tiles(const CodesBf16Product& p) {
-  switch (p.layout.bits) {
-    case 2:
-      return codes_bf16_product_of<2>(p);
-    case 3:
-      return codes_bf16_product_of<3>(p);
-    case 4:
-      return codes_bf16_product_of<4>(p);
-    case 5:
-      return codes_bf16_product_of<5>(p);
-    case 6:
-      return codes_bf16_product_of<6>(p);
-    default:
-      return codes_bf16_product_of<8>(p);
-  }
+  for_codes(p.layout, [&](auto bits, auto group_size) {
+    codes_bf16_product_of<bits.value, group_size.value>(p);
+  });
 }
 
 /// Rounds a group -> the sum of its rounded numbers.

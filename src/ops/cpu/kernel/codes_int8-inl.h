@@ -89,33 +89,10 @@ struct CodesInt8Kernel {
   }
 };
 
-template <int bits>
-void codes_int8_product_of(const CodesInt8Product& p) {
-  switch (p.layout.group_size) {
-    case 32:
-      return CodesInt8Kernel<bits, 32>::product(p);
-    case 64:
-      return CodesInt8Kernel<bits, 64>::product(p);
-    default:
-      return CodesInt8Kernel<bits, 128>::product(p);
-  }
-}
-
 inline void codes_int8_product(const CodesInt8Product& p) {
-  switch (p.layout.bits) {
-    case 2:
-      return codes_int8_product_of<2>(p);
-    case 3:
-      return codes_int8_product_of<3>(p);
-    case 4:
-      return codes_int8_product_of<4>(p);
-    case 5:
-      return codes_int8_product_of<5>(p);
-    case 6:
-      return codes_int8_product_of<6>(p);
-    default:
-      return codes_int8_product_of<8>(p);
-  }
+  for_codes(p.layout, [&](auto bits, auto group_size) {
+    CodesInt8Kernel<bits.value, group_size.value>::product(p);
+  });
 }
 
 }  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE

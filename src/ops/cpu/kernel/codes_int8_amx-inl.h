@@ -12,6 +12,8 @@ struct TiledInt8Kernel {
   static constexpr int kParts = group_size / kPartInputs;
   static constexpr int kStepsAGroup = 1;
   static constexpr int kTileNumbers = kPartInputs * kRoundedTileRows;
+  static constexpr int kRowBytes = kPartInputs;
+  static constexpr int kPartCodes = kPartInputs * kLanes;
   static constexpr int kGroups = kChunkInputs / group_size;  // of a chunk
   static constexpr int kGroupCodes = group_size * kLanes;
 
@@ -50,33 +52,9 @@ struct TiledInt8Kernel {
     }
   }
 
-  static WHIMBREL_INLINE void load_step(const Weights& w, int group) {
-    unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-        constexpr int kTile = decltype(p)::value * kParts + decltype(part)::value;
-        const uint8_t* codes = w.codes[p.value] + group * kGroupCodes;
-        tile_load<kFirstWeightTile + kTile>(codes + part.value * kPartInputs * kLanes, 64);
-      });
-    });
-  }
-
-  static WHIMBREL_INLINE void multiply(const int8_t* x, size_t parts_apart) {
-    unroll<kParts>([&](auto part) __attribute__((always_inline)) {
-      tile_load<kFirstXTile + part.value>(x + part.value * parts_apart, kPartInputs);
-    });
-    unroll<panels>([](auto p) __attribute__((always_inline)) { tile_zero<p.value>(); });
-    unroll<kParts>([](auto part) __attribute__((always_inline)) {
-      constexpr int kPart = decltype(part)::value;
-      unroll<panels>([](auto p) __attribute__((always_inline)) {
-        tile_dot_bytes<p.value, kFirstXTile + kPart, kFirstWeightTile + p.value * kParts + kPart>();
-      });
-    });
-  }
-
-  static WHIMBREL_INLINE void store_sums(Sums& sums) {
-    unroll<panels>([&](auto p) __attribute__((always_inline)) {
-      tile_store<p.value>(sums.numbers[p.value], 64);
-    });
+  template <int sum, int x, int w>
+  static WHIMBREL_INLINE void dot() {
+    tile_dot_bytes<sum, x, w>();
   }
 
   static Place place(
@@ -120,39 +98,16 @@ struct TiledInt8Kernel {
 
 template <int bits, int group_size>
 void tiled_int8_product_of(const CodesInt8Product& p) {
-  constexpr int kPartInputs = TiledInt8Kernel<bits, group_size, 2>::kPartInputs;
-  const Tiles tiles(shapes_for_rows(kPartInputs, kPartInputs / 4));
+  constexpr int kRowBytes = TiledInt8Kernel<bits, group_size, 2>::kRowBytes;
+  const Tiles tiles(shapes_for_rows(kRowBytes, kRowBytes / 4));
   clear(p.out, p.panels * p.tiles * kTileSums);
   add_panels<TiledInt8Kernel, bits, group_size>(p);
 }
 
-template <int bits>
-void tiled_int8_product_of(const CodesInt8Product& p) {
-  switch (p.layout.group_size) {
-    case 32:
-      return tiled_int8_product_of<bits, 32>(p);
-    case 64:
-      return tiled_int8_product_of<bits, 64>(p);
-    default:
-      return tiled_int8_product_of<bits, 128>(p);
-  }
-}
-
 inline void tiled_int8_product(const CodesInt8Product& p) {
-  switch (p.layout.bits) {
-    case 2:
-      return tiled_int8_product_of<2>(p);
-    case 3:
-      return tiled_int8_product_of<3>(p);
-    case 4:
-      return tiled_int8_product_of<4>(p);
-    case 5:
-      return tiled_int8_product_of<5>(p);
-    case 6:
-      return tiled_int8_product_of<6>(p);
-    default:
-      return tiled_int8_product_of<8>(p);
-  }
+  for_codes(p.layout, [&](auto bits, auto group_size) {
+    tiled_int8_product_of<bits.value, group_size.value>(p);
+  });
 }
 
 }  // namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE

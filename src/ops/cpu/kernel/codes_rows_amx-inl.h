@@ -4,9 +4,9 @@
 // the tiles multiply the next rows.
 //
 // A Kernel has: Product, kPanels, kParts (tiles of x and of a panel's codes in a step),
-// kStepsAGroup, kTileNumbers (of a tile of x), Weights (a chunk of the panels), Sums (of 16 rows
-// and a step), Place (what scales them, and where they belong), and the functions that add_chunk
-// calls.
+// kStepsAGroup, kTileNumbers and kRowBytes (of a tile of x), kPartCodes (of a panel's tile),
+// Weights (a chunk of the panels), Sums (of 16 rows and a step), Place (what scales them, and where
+// they belong), unpack_chunk, dot, place and add_sums.
 
 namespace whimbrel::ops::cpu::WHIMBREL_ISA_NAMESPACE {
 
@@ -33,6 +33,41 @@ inline TileShapes shapes_for_rows(int x_row_bytes, int weight_rows) {
   return shapes;
 }
 
+template <typename Kernel>
+WHIMBREL_INLINE void load_step(const typename Kernel::Weights& w, int step) {
+  unroll<Kernel::kPanels * Kernel::kParts>([&](auto tile) __attribute__((always_inline)) {
+    constexpr int kPart = decltype(tile)::value % Kernel::kParts;
+    const auto* codes = w.codes[tile.value / Kernel::kParts];
+    tile_load<kFirstWeightTile + tile.value>(
+        codes + (step * Kernel::kParts + kPart) * Kernel::kPartCodes, 64
+    );
+  });
+}
+
+/// Products of a tile of rows with the step in tiles. Between two that wait for each other stands
+/// one that does not.
+template <typename Kernel, typename Number>
+WHIMBREL_INLINE void multiply_step(const Number* x, size_t parts_apart) {
+  unroll<Kernel::kParts>([&](auto part) __attribute__((always_inline)) {
+    tile_load<kFirstXTile + part.value>(x + part.value * parts_apart, Kernel::kRowBytes);
+  });
+  unroll<Kernel::kPanels>([](auto p) __attribute__((always_inline)) { tile_zero<p.value>(); });
+  unroll<Kernel::kParts>([](auto part) __attribute__((always_inline)) {
+    constexpr int kPart = decltype(part)::value;
+    unroll<Kernel::kPanels>([](auto p) __attribute__((always_inline)) {
+      constexpr int kWeights = kFirstWeightTile + decltype(p)::value * Kernel::kParts + kPart;
+      Kernel::template dot<p.value, kFirstXTile + kPart, kWeights>();
+    });
+  });
+}
+
+template <typename Kernel>
+WHIMBREL_INLINE void store_sums(typename Kernel::Sums& sums) {
+  unroll<Kernel::kPanels>([&](auto p) __attribute__((always_inline)) {
+    tile_store<p.value>(sums.numbers[p.value], 64);
+  });
+}
+
 /// Adds groups [first, end), at most a chunk, of the panels from `panel` on.
 template <typename Kernel>
 void add_chunk(const typename Kernel::Product& p, int panel, int first, int end) {
@@ -51,16 +86,16 @@ void add_chunk(const typename Kernel::Product& p, int panel, int first, int end)
   for (int block = 0; block < p.tiles; block += kBlockTiles) {
     const int last = smaller(p.tiles, block + kBlockTiles);
     for (int step = 0; step < steps; ++step) {
-      Kernel::load_step(w, step);
+      load_step<Kernel>(w, step);
       const int part = (first * Kernel::kStepsAGroup + step) * Kernel::kParts;
       const auto* x = p.x->tile(part, p.first_tile + block);
       float* out = p.out + panel * panel_floats + static_cast<size_t>(block) * kTileSums;
       for (int tile = block; tile < last; ++tile) {
-        Kernel::multiply(x, parts_apart);
+        multiply_step<Kernel>(x, parts_apart);
         if (any) {
           Kernel::add_sums(sums[1 - set], places[1 - set], panel_floats);
         }
-        Kernel::store_sums(sums[set]);
+        store_sums<Kernel>(sums[set]);
         places[set] = Kernel::place(p, w, first, step, tile, out);
         set = 1 - set;
         any = true;
