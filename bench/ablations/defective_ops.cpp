@@ -26,7 +26,7 @@ struct CallResult {
 };
 
 CallResult hand_on(const ops::Ops& inner, const Call& call) {
-  const ops::AttentionRows rows{0, 1, call.rope, call.cache, call.cached};
+  const ops::AttentionRows rows{0, 1, call.rope, call.cache, call.cached, false};
   ops::AttentionResult result = inner.attention(call.qkv, call.shape, call.norms, {&rows, 1});
   return {result.output, std::move(result.caches.front())};
 }
@@ -181,18 +181,18 @@ mx::array DefectiveOps::embed(const ops::PackedMatrix& table, const mx::array& i
   return inner_.embed(table, ids);
 }
 
-mx::array DefectiveOps::linear(const mx::array& x, const ops::PackedMatrix& w) const {
+mx::array DefectiveOps::linear(const ops::Activations& x, const ops::PackedMatrix& w) const {
   return inner_.linear(x, w);
 }
 
 mx::array DefectiveOps::linear_residual(
-    const mx::array& x, const ops::PackedMatrix& w, const mx::array& residual
+    const ops::Activations& x, const ops::PackedMatrix& w, const mx::array& residual
 ) const {
   return inner_.linear_residual(x, w, residual);
 }
 
 mx::array DefectiveOps::linear_gelu(
-    const mx::array& x, const ops::PackedMatrix& w, ops::Gelu gelu
+    const ops::Activations& x, const ops::PackedMatrix& w, ops::Gelu gelu
 ) const {
   return inner_.linear_gelu(x, w, gelu);
 }
@@ -202,13 +202,13 @@ mx::array DefectiveOps::norm(const mx::array& x, const ops::Norm& norm) const {
 }
 
 std::vector<mx::array> DefectiveOps::norm_linears(
-    const mx::array& x, const ops::Norm& norm, std::span<const ops::PackedMatrixPtr> ws
+    const ops::Activations& x, const ops::Norm& norm, std::span<const ops::PackedMatrixPtr> ws
 ) const {
   return inner_.norm_linears(x, norm, ws);
 }
 
 mx::array DefectiveOps::norm_swiglu(
-    const mx::array& x,
+    const ops::Activations& x,
     const ops::RmsNorm& norm,
     const ops::PackedMatrix& gate,
     const ops::PackedMatrix& up

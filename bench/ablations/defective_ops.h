@@ -34,19 +34,19 @@ class DefectiveOps : public ops::Ops {
   ops::PackedMatrixPtr pack(ops::Matrix matrix) const override;
   mx::array pack_vector(const mx::array& vector) const override;
   mx::array embed(const ops::PackedMatrix& table, const mx::array& ids) const override;
-  mx::array linear(const mx::array& x, const ops::PackedMatrix& w) const override;
+  mx::array linear(const ops::Activations& x, const ops::PackedMatrix& w) const override;
   mx::array linear_residual(
-      const mx::array& x, const ops::PackedMatrix& w, const mx::array& residual
+      const ops::Activations& x, const ops::PackedMatrix& w, const mx::array& residual
   ) const override;
   mx::array linear_gelu(
-      const mx::array& x, const ops::PackedMatrix& w, ops::Gelu gelu
+      const ops::Activations& x, const ops::PackedMatrix& w, ops::Gelu gelu
   ) const override;
   mx::array norm(const mx::array& x, const ops::Norm& norm) const override;
   std::vector<mx::array> norm_linears(
-      const mx::array& x, const ops::Norm& norm, std::span<const ops::PackedMatrixPtr> ws
+      const ops::Activations& x, const ops::Norm& norm, std::span<const ops::PackedMatrixPtr> ws
   ) const override;
   mx::array norm_swiglu(
-      const mx::array& x,
+      const ops::Activations& x,
       const ops::RmsNorm& norm,
       const ops::PackedMatrix& gate,
       const ops::PackedMatrix& up

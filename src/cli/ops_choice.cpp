@@ -18,8 +18,7 @@ void add_prefill_int8(CLI::App& command, ops::OpsOptions& options) {
   command.add_flag(
       "--prefill-int8",
       options.prefill_int8,
-      "Round 32 prompt tokens and more to 8 bits where weights are packed: faster on a CPU, and "
-      "lossy"
+      "Round prompts and pictures to 8 bits where weights are packed: faster on a CPU, and lossy"
   );
 }
 

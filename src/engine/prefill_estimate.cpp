@@ -78,40 +78,51 @@ ops::Matrix matrix_like(const Checkpoint& checkpoint, std::string_view prefix) {
   return packed_matrix(bits < 7 ? 4 : 8);
 }
 
+/// `rows` rows of width kSide.
+mx::array rows_for(const ops::Ops& ops, int rows) {
+  mx::array x = mx::full({rows, kSide}, 0.5F, ops.dtype());
+  x.eval();
+  return x;
+}
+
 /// Multiply-adds a second in products of one matrix.
-double product_rate(const ops::Ops& ops, const ops::PackedMatrix& matrix, int rows, int products) {
-  const mx::array x = mx::full({rows, kSide}, 0.5F, ops.dtype());
-  mx::eval(x);
+double product_rate(
+    const ops::Ops& ops, const ops::PackedMatrix& matrix, const ops::Activations& x, int products
+) {
   const Stopwatch watch;
   std::vector<mx::array> results;
   for (int i = 0; i < products; ++i) {
     results.push_back(ops.linear(x, matrix));
   }
   mx::eval(results);
-  return 1.0 * products * rows * kSide * kSide / (watch.milliseconds() / 1000);
+  return 1.0 * products * x.rows.shape(0) * kSide * kSide / (watch.milliseconds() / 1000);
 }
 
 /// The best of some runs, for whatever else the machine does makes single ones slow.
-double best_rate(const ops::Ops& ops, const ops::PackedMatrix& matrix, int rows, int products) {
+double best_rate(
+    const ops::Ops& ops, const ops::PackedMatrix& matrix, const ops::Activations& x, int products
+) {
   double best = 0;
   for (int run = 0; run < kRuns; ++run) {
-    best = std::max(best, product_rate(ops, matrix, rows, products));
+    best = std::max(best, product_rate(ops, matrix, x, products));
   }
   return best;
 }
 
 double measured_rate(const ops::Ops& ops, ops::Matrix matrix) {
   const ops::PackedMatrixPtr packed = ops.pack(std::move(matrix));
-  double rate = best_rate(ops, *packed, kFewRows, 1);
+  double rate = best_rate(ops, *packed, ops::prefill_rows(rows_for(ops, kFewRows)), 1);
   if (1000.0 * kProducts * kRows * kSide * kSide / rate < kLongRunMs) {
-    rate = std::max(rate, best_rate(ops, *packed, kRows, kProducts));
+    const ops::Activations many = ops::prefill_rows(rows_for(ops, kRows));
+    rate = std::max(rate, best_rate(ops, *packed, many, kProducts));
   }
   return rate;
 }
 
-/// Experts take rows without rounding them, as products of few rows do, which is slower.
+/// Experts take rows without rounding them, as products of answers' rows do, which is slower.
 double expert_rate(const ops::Ops& ops, ops::Matrix matrix) {
-  return best_rate(ops, *ops.pack(std::move(matrix)), kExpertRows, kProducts);
+  const ops::Activations few = ops::decode_rows(rows_for(ops, kExpertRows));
+  return best_rate(ops, *ops.pack(std::move(matrix)), few, kProducts);
 }
 
 /// 12345 -> "12,345".

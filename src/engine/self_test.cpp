@@ -110,7 +110,7 @@ std::string matmul(const ops::Ops& ops) {
   const mx::array x = matrix_of(numbers(kRows * kInputs, 1), kRows, ops.dtype());
   const mx::array weight = matrix_of(numbers(kOutputs * kInputs, 2), kOutputs, ops.dtype());
   const std::vector<double> expected = scalar_product(values_of(x), values_of(weight));
-  const mx::array found = ops.linear(x, *ops.pack({.weight = weight}));
+  const mx::array found = ops.linear(ops::decode_rows(x), *ops.pack({.weight = weight}));
   return judged(values_of(found), expected, ops.dtype());
 }
 
@@ -174,7 +174,7 @@ std::string attention(const ops::Ops& ops) {
   ops::KVBuffer cache{{empty}, {empty}, {.dtype = ops.kv_dtype()}};
   const auto attend = [&](int first, int end) {
     const ops::RopePlan rope = no_rotation(end - first);
-    const ops::AttentionRows sequence[] = {{0, end - first, rope, cache, first}};
+    const ops::AttentionRows sequence[] = {{0, end - first, rope, cache, first, first == 0}};
     ops::AttentionResult result = ops.attention(part(first, end), kHeads, std::nullopt, sequence);
     cache = result.caches[0];
     return result.output;

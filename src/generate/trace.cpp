@@ -96,7 +96,9 @@ class Tracer {
     while (first < end) {
       require_not_cancelled();
       const int next = std::min(first + width, end);
-      on_hidden(first, model_.forward(prompt_chunk(prompt_, features_, first, next), cache_));
+      nn::Chunk chunk = prompt_chunk(prompt_, features_, first, next);
+      chunk.prefill = width > 1;
+      on_hidden(first, model_.forward(chunk, cache_));
       first = next;
       if (events_.on_tokens) {
         events_.on_tokens(next, options_.fed());

@@ -29,9 +29,9 @@ class Model {
   /// hold no media (std::logic_error).
   nn::Features encode(const Patches& patches, const nn::StageListener& on_stage = {}) const;
 
-  /// Runs several sequences in one step: each chunk's tokens behind those of its cache, which they
-  /// are appended to -> the hidden state of each token before the final norm, the chunks' rows one
-  /// behind the other [rows, hidden_size].
+  /// Runs several sequences in one step, prompts' chunks in front: each chunk's tokens behind those
+  /// of its cache, which they are appended to -> the hidden state of each token before the final
+  /// norm, the chunks' rows one behind the other [rows, hidden_size].
   mx::array forward(
       std::span<const nn::Chunk> chunks,
       std::span<nn::KVCache* const> caches,

@@ -26,7 +26,9 @@ nn::Chunk prompt_chunk(
     return all.subspan(static_cast<size_t>(first), static_cast<size_t>(end - first));
   };
   const auto& axes = prompt.positions.axes;
-  nn::Chunk chunk{.ids = part(prompt.ids), .offset = axes[0][static_cast<size_t>(first)]};
+  nn::Chunk chunk{
+      .ids = part(prompt.ids), .offset = axes[0][static_cast<size_t>(first)], .prefill = true
+  };
   const std::array<std::span<const int32_t>, 3> rows = {
       part(axes[0]), part(axes[1]), part(axes[2])
   };

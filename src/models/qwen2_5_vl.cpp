@@ -113,13 +113,13 @@ class Tower {
     const std::vector<int> frames = nn::frame_segments(patches.grid_thw);
     const ops::RopeTables rope = windowed_rope(patches.grid_thw, windows);
     const nn::StageReporter report(on_stage);
-    mx::array x = ops_.linear(nn::patch_rows(ops_, patches), *patch_embed_);
+    mx::array x = ops_.linear(ops::prefill_rows(nn::patch_rows(ops_, patches)), *patch_embed_);
     report("visual.patch_embed", x);
     x = take_units(x, windows.order);
     for (int i = 0; i < config_.vision.depth; ++i) {
       const Block& block = blocks_[static_cast<size_t>(i)];
       const std::vector<int>& segments = attends_fully(i) ? frames : windows.cu_seqlens;
-      x = block.mlp(ops_, block.attn(ops_, x, rope, segments));
+      x = block.mlp(ops_, ops::prefill_rows(block.attn(ops_, x, rope, segments)));
       nn::assert_residual_dtype(x, ops_.dtype(), i);
       report("visual.blocks.{}", i, x);
     }

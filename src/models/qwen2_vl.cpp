@@ -80,7 +80,7 @@ class Tower {
         nn::vision_rope(positions.rows, positions.columns, config_.head_dim());
     const std::vector<int> frames = nn::frame_segments(patches.grid_thw);
     const nn::StageReporter report(on_stage);
-    mx::array x = ops_.linear(nn::patch_rows(ops_, patches), *patch_embed_);
+    mx::array x = ops_.linear(ops::prefill_rows(nn::patch_rows(ops_, patches)), *patch_embed_);
     report("visual.patch_embed", x);
     for (int i = 0; i < config_.depth; ++i) {
       const Block& block = blocks_[static_cast<size_t>(i)];

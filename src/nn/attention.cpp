@@ -54,7 +54,14 @@ mx::array Attention::operator()(
   for (const SequenceRows& sequence : sequences) {
     LayerCache& cache = sequence.cache.layer(index_);
     reserve(cache, sequence.count);
-    rows.push_back({sequence.first, sequence.count, sequence.rope, cache.buffer, cache.length});
+    rows.push_back(
+        {sequence.first,
+         sequence.count,
+         sequence.rope,
+         cache.buffer,
+         cache.length,
+         sequence.prefill}
+    );
   }
   ops::AttentionResult result = ops.attention_residual(x, weights_, heads_, rows);
   for (size_t i = 0; i < sequences.size(); ++i) {

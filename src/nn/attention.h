@@ -15,6 +15,7 @@ namespace whimbrel::nn {
 struct SequenceRows {
   int first;  // row of the forward
   int count;
+  bool prefill;  // of a prompt (ops::Activations)
   ops::RopePlan rope;
   KVCache& cache;
 };

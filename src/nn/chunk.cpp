@@ -2,6 +2,9 @@
 
 #include <mlx/mlx.h>
 
+#include <algorithm>
+#include <stdexcept>
+
 namespace whimbrel::nn {
 
 namespace {
@@ -41,6 +44,17 @@ Features Features::slice(int first, int end) const {
     part.deepstack.push_back(rows_of(layer, first, end));
   }
   return part;
+}
+
+int prefill_rows(std::span<const Chunk> chunks) {
+  if (!std::ranges::is_partitioned(chunks, &Chunk::prefill)) {
+    throw std::logic_error("[prefill_rows] got a prompt's chunk behind an answer's");
+  }
+  int rows = 0;
+  for (const Chunk& chunk : chunks) {
+    rows += chunk.prefill ? chunk.rows() : 0;
+  }
+  return rows;
 }
 
 ops::RopePlan plan_rope(const ops::Ops& ops, const Rope& rope, const Chunk& chunk) {

@@ -41,9 +41,13 @@ struct Chunk {
   /// Only where the tokens' three positions differ.
   std::optional<std::array<std::span<const int32_t>, 3>> axes = std::nullopt;
   std::vector<FeatureRows> media = {};
+  bool prefill = false;  // of a prompt, not of an answer (ops::Activations)
 
   int rows() const { return static_cast<int>(ids.size()); }
 };
+
+/// Rows of the chunks of prompts, which have to stand in front of the others (std::logic_error).
+int prefill_rows(std::span<const Chunk> chunks);
 
 /// The chunk's rotation, made once for all layers.
 ops::RopePlan plan_rope(const ops::Ops& ops, const Rope& rope, const Chunk& chunk);

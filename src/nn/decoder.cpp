@@ -45,8 +45,11 @@ std::vector<SequenceRows> Decoder::plan(
   std::vector<SequenceRows> sequences;
   int first = 0;
   for (size_t i = 0; i < chunks.size(); ++i) {
-    sequences.push_back({first, chunks[i].rows(), plan_rope(ops_, rope_, chunks[i]), *caches[i]});
-    first += chunks[i].rows();
+    const Chunk& chunk = chunks[i];
+    sequences.push_back(
+        {first, chunk.rows(), chunk.prefill, plan_rope(ops_, rope_, chunk), *caches[i]}
+    );
+    first += chunk.rows();
   }
   return sequences;
 }
@@ -58,6 +61,7 @@ mx::array Decoder::forward(
     const LayerForcing& forced
 ) const {
   const std::vector<SequenceRows> sequences = plan(chunks, caches);
+  const int prefill = prefill_rows(chunks);
   const StageReporter report(on_stage);
   mx::array x = embed_chunks(ops_, *embed_tokens_, chunks);
   report("model.embed_tokens", x);
@@ -67,7 +71,7 @@ mx::array Decoder::forward(
     if (const auto* moe = std::get_if<MoeMlp>(&layer.mlp); moe != nullptr && report.is_heard()) {
       report("model.layers.{}.mlp.gate", i, moe->router_logits(ops_, x));
     }
-    x = std::visit([&](const auto& mlp) { return mlp(ops_, x); }, layer.mlp);
+    x = std::visit([&](const auto& mlp) { return mlp(ops_, {x, prefill}); }, layer.mlp);
     x = add_deepstack(x, chunks, i);
     assert_residual_dtype(x, ops_.dtype(), i);
     report("model.layers.{}", i, x);
@@ -77,7 +81,7 @@ mx::array Decoder::forward(
 }
 
 mx::array Decoder::logits(const mx::array& hidden) const {
-  return ops_.norm_linears(hidden, norm_, {&lm_head_, 1})[0];
+  return ops_.norm_linears(ops::decode_rows(hidden), norm_, {&lm_head_, 1})[0];
 }
 
 }  // namespace whimbrel::nn

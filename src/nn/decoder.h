@@ -46,7 +46,8 @@ class Decoder {
   /// Of a cache without codes.
   mx::Dtype kv_dtype() const { return ops_.kv_dtype(); }
 
-  /// Runs the chunks' tokens, each chunk behind the tokens of its cache, and appends them there ->
+  /// Runs the chunks' tokens, prompts' in front, each behind those of its cache, where they are
+  /// appended ->
   /// the hidden states before the final norm, the chunks' rows one behind the other
   /// [rows, hidden_size]. A listener hears routers, too (`model.layers.0.mlp.gate`: their logits).
   mx::array forward(
@@ -56,7 +57,7 @@ class Decoder {
       const LayerForcing& forced = {}
   ) const;
 
-  /// Final norm and head: hidden [rows, hidden_size] -> [rows, vocab_size].
+  /// Final norm and head, never of rounded rows: hidden [rows, hidden_size] -> [rows, vocab_size].
   mx::array logits(const mx::array& hidden) const;
 
   /// ops::Ops::peaks.

@@ -76,7 +76,7 @@ mx::array DeepstackTower::embed(const Patches& patches) const {
       patches.grid_thw, config_.vision.spatial_merge_size, config_.position_table_side
   );
   return mx::add(
-      ops_.linear(patch_rows(ops_, patches), *patch_embed_),
+      ops_.linear(ops::prefill_rows(patch_rows(ops_, patches)), *patch_embed_),
       interpolate_positions(ops_, *pos_embed_, corners)
   );
 }

@@ -16,7 +16,7 @@ SwigluMlp::SwigluMlp(
       up_proj_(loader.linear(mlp + ".up_proj", intermediate_size, hidden_size, bias)),
       down_proj_(loader.linear(mlp + ".down_proj", hidden_size, intermediate_size, bias)) {}
 
-mx::array SwigluMlp::operator()(const ops::Ops& ops, const mx::array& x) const {
+mx::array SwigluMlp::operator()(const ops::Ops& ops, const ops::Activations& x) const {
   return ops.swiglu_residual(x, norm_, *gate_proj_, *up_proj_, *down_proj_);
 }
 

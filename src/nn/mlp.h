@@ -22,7 +22,7 @@ class SwigluMlp {
   );
 
   /// x [rows, hidden_size] -> the residual stream behind the layer, same shape and dtype.
-  mx::array operator()(const ops::Ops& ops, const mx::array& x) const;
+  mx::array operator()(const ops::Ops& ops, const ops::Activations& x) const;
 
  private:
   ops::RmsNorm norm_;

@@ -19,12 +19,12 @@ MoeMlp::MoeMlp(
   experts_.renormalized = config.norm_topk_prob;
 }
 
-mx::array MoeMlp::operator()(const ops::Ops& ops, const mx::array& x) const {
-  return ops.experts_residual(x, norm_, experts_);
+mx::array MoeMlp::operator()(const ops::Ops& ops, const ops::Activations& x) const {
+  return ops.experts_residual(x.rows, norm_, experts_);
 }
 
 mx::array MoeMlp::router_logits(const ops::Ops& ops, const mx::array& x) const {
-  return ops.norm_linears(x, norm_, {&experts_.router, 1})[0];
+  return ops.norm_linears(ops::decode_rows(x), norm_, {&experts_.router, 1})[0];
 }
 
 }  // namespace whimbrel::nn

@@ -31,10 +31,9 @@ class MoeMlp {
   );
 
   /// x [rows, hidden_size] -> the residual stream behind the layer, same shape and dtype.
-  mx::array operator()(const ops::Ops& ops, const mx::array& x) const;
+  mx::array operator()(const ops::Ops& ops, const ops::Activations& x) const;
 
-  /// The router's logits of the same x: [rows, num_experts]. Experts are chosen by these, but that
-  /// rows which operations round here are not rounded there.
+  /// The router's logits of the same rows: [rows, num_experts]. Experts are chosen by these.
   mx::array router_logits(const ops::Ops& ops, const mx::array& x) const;
 
  private:

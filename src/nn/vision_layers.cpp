@@ -30,9 +30,9 @@ mx::array VisionAttention::operator()(
     const ops::RopeTables& rope,
     std::span<const int> cu_seqlens
 ) const {
-  const mx::array qkv = ops.norm_linears(x, norm_, {&qkv_, 1})[0];
+  const mx::array qkv = ops.norm_linears(ops::prefill_rows(x), norm_, {&qkv_, 1})[0];
   const mx::array attended = ops.segment_attention(qkv, num_heads_, rope, cu_seqlens);
-  return ops.linear_residual(attended, *proj_, x);
+  return ops.linear_residual(ops::prefill_rows(attended), *proj_, x);
 }
 
 GeluMlp::GeluMlp(
@@ -49,8 +49,9 @@ GeluMlp::GeluMlp(
       gelu_(gelu) {}
 
 mx::array GeluMlp::operator()(const ops::Ops& ops, const mx::array& x) const {
-  const mx::array hidden = ops.linear_gelu(ops.norm(x, norm_), *fc1_, gelu_);
-  return ops.linear_residual(hidden, *fc2_, x);
+  const mx::array normed = ops.norm(x, norm_);
+  const mx::array hidden = ops.linear_gelu(ops::prefill_rows(normed), *fc1_, gelu_);
+  return ops.linear_residual(ops::prefill_rows(hidden), *fc2_, x);
 }
 
 PatchMerger::PatchMerger(
@@ -69,7 +70,8 @@ PatchMerger::PatchMerger(
 mx::array PatchMerger::operator()(const ops::Ops& ops, const mx::array& x) const {
   const mx::array normed = ops.norm(mx::reshape(x, {-1, norm_width_}), norm_);
   const mx::array units = mx::reshape(normed, {-1, merged_width_});
-  return ops.linear(ops.linear_gelu(units, *fc1_, ops::Gelu::erf), *fc2_);
+  const mx::array hidden = ops.linear_gelu(ops::prefill_rows(units), *fc1_, ops::Gelu::erf);
+  return ops.linear(ops::prefill_rows(hidden), *fc2_);
 }
 
 }  // namespace whimbrel::nn

@@ -6,26 +6,43 @@
 
 namespace whimbrel::ops {
 
+Activations prefill_rows(const mx::array& rows) {
+  return {rows, rows.shape(0)};
+}
+
+Activations decode_rows(const mx::array& rows) {
+  return {rows, 0};
+}
+
+int prefill_rows(std::span<const AttentionRows> sequences) {
+  int rows = 0;
+  for (const AttentionRows& sequence : sequences) {
+    rows += sequence.prefill ? sequence.count : 0;
+  }
+  return rows;
+}
+
 AttentionResult Ops::attention_residual(
     const mx::array& x,
     const AttentionWeights& weights,
     const HeadShape& shape,
     std::span<const AttentionRows> sequences
 ) const {
-  const std::vector<mx::array> qkv = norm_linears(x, weights.norm, weights.qkv_proj);
+  const int prefill = prefill_rows(sequences);
+  const std::vector<mx::array> qkv = norm_linears({x, prefill}, weights.norm, weights.qkv_proj);
   AttentionResult result =
       attention({qkv[0], qkv[1], qkv[2]}, shape, weights.head_norms, sequences);
-  return {linear_residual(result.output, *weights.o_proj, x), std::move(result.caches)};
+  return {linear_residual({result.output, prefill}, *weights.o_proj, x), std::move(result.caches)};
 }
 
 mx::array Ops::swiglu_residual(
-    const mx::array& x,
+    const Activations& x,
     const RmsNorm& norm,
     const PackedMatrix& gate,
     const PackedMatrix& up,
     const PackedMatrix& down
 ) const {
-  return linear_residual(norm_swiglu(x, norm, gate, up), down, x);
+  return linear_residual({norm_swiglu(x, norm, gate, up), x.prefill}, down, x.rows);
 }
 
 mx::array Ops::peaks(const mx::array& logits) const {

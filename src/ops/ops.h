@@ -21,6 +21,20 @@ enum class Mask { none, causal };
 /// x Phi(x) by the error function, by tanh's approximation of it, or x sigmoid(1.702 x).
 enum class Gelu { erf, tanh, quick };
 
+/// Rows [rows, width] that are about to meet weights, those of prompts and pictures in front. Only
+/// these a backend may round to less than the activation dtype (Ops::rounding): which rows that are
+/// is a property of the sequence, so a result does not depend on what else is in a forward.
+struct Activations {
+  mx::array rows;
+  int prefill;  // rows of prompts and pictures
+};
+
+/// All of them rows of prompts or pictures.
+Activations prefill_rows(const mx::array& rows);
+
+/// All of them rows of answers.
+Activations decode_rows(const mx::array& rows);
+
 /// Heads of one attention layer.
 struct HeadShape {
   int heads;     // query heads
@@ -84,7 +98,11 @@ struct AttentionRows {
   const RopePlan& rope;
   const KVBuffer& cache;  // with room for the rows
   int cached;             // rows written before
+  bool prefill;           // of a prompt (Activations)
 };
+
+/// Rows of the sequences that are prompts', which stand in front.
+int prefill_rows(std::span<const AttentionRows> sequences);
 
 struct AttentionResult {
   mx::array output;              // [rows, heads * head_dim]
@@ -116,7 +134,7 @@ class Ops {
   /// What activations and residuals are held in.
   virtual mx::Dtype dtype() const = 0;
 
-  /// The coarsest dtype that operations round activations to, inside or between them.
+  /// The coarsest dtype that operations round rows of prompts to, inside or between them.
   virtual mx::Dtype rounding() const = 0;
 
   /// What a cache without codes is held in.
@@ -144,27 +162,27 @@ class Ops {
   virtual mx::array embed(const PackedMatrix& table, const mx::array& ids) const = 0;
 
   /// x W^T + bias; x [rows, in] -> [rows, out].
-  virtual mx::array linear(const mx::array& x, const PackedMatrix& w) const = 0;
+  virtual mx::array linear(const Activations& x, const PackedMatrix& w) const = 0;
 
   /// residual + x W^T + bias.
   virtual mx::array linear_residual(
-      const mx::array& x, const PackedMatrix& w, const mx::array& residual
+      const Activations& x, const PackedMatrix& w, const mx::array& residual
   ) const = 0;
 
   /// gelu(x W^T + bias).
-  virtual mx::array linear_gelu(const mx::array& x, const PackedMatrix& w, Gelu gelu) const = 0;
+  virtual mx::array linear_gelu(const Activations& x, const PackedMatrix& w, Gelu gelu) const = 0;
 
   /// Norm over the last axis.
   virtual mx::array norm(const mx::array& x, const Norm& norm) const = 0;
 
   /// Several projections of one normed input: q, k, v, or the language model head.
   virtual std::vector<mx::array> norm_linears(
-      const mx::array& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
+      const Activations& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
   ) const = 0;
 
   /// silu(gate(y)) * up(y) with y = rms_norm(x).
   virtual mx::array norm_swiglu(
-      const mx::array& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
+      const Activations& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
   ) const = 0;
 
   /// x + the weighted sum of the chosen experts' SwiGLU of y = rms_norm(x). The router's logits,
@@ -194,7 +212,7 @@ class Ops {
 
   /// x + down(silu(gate(y)) * up(y)) with y = rms_norm(x).
   virtual mx::array swiglu_residual(
-      const mx::array& x,
+      const Activations& x,
       const RmsNorm& norm,
       const PackedMatrix& gate,
       const PackedMatrix& up,
@@ -224,7 +242,8 @@ std::unique_ptr<const Ops> make_reference_ops(mx::Dtype dtype, Arithmetic arithm
 
 /// What a user chooses of how operations compute.
 struct OpsOptions {
-  /// Many rows are rounded to 8-bit integers where they meet weights in codes: faster, and lossy.
+  /// Rows of prompts and pictures are rounded to 8-bit integers where they meet weights in codes:
+  /// faster, and lossy.
   bool prefill_int8 = false;
 };
 

@@ -251,17 +251,17 @@ class ReferenceOps : public Ops {
     );
   }
 
-  mx::array linear(const mx::array& x, const PackedMatrix& packed) const override {
-    return rounded(unrounded_linear(x, packed));
+  mx::array linear(const Activations& x, const PackedMatrix& packed) const override {
+    return rounded(unrounded_linear(x.rows, packed));
   }
 
   mx::array linear_residual(
-      const mx::array& x, const PackedMatrix& w, const mx::array& residual
+      const Activations& x, const PackedMatrix& w, const mx::array& residual
   ) const override {
     return mx::add(residual, linear(x, w));
   }
 
-  mx::array linear_gelu(const mx::array& x, const PackedMatrix& w, Gelu gelu) const override {
+  mx::array linear_gelu(const Activations& x, const PackedMatrix& w, Gelu gelu) const override {
     return activate(linear(x, w), gelu);
   }
 
@@ -274,9 +274,9 @@ class ReferenceOps : public Ops {
   }
 
   std::vector<mx::array> norm_linears(
-      const mx::array& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
+      const Activations& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
   ) const override {
-    const mx::array y = this->norm(x, norm);
+    const Activations y{this->norm(x.rows, norm), x.prefill};
     std::vector<mx::array> outputs;
     outputs.reserve(ws.size());
     for (const PackedMatrixPtr& w : ws) {
@@ -286,9 +286,9 @@ class ReferenceOps : public Ops {
   }
 
   mx::array norm_swiglu(
-      const mx::array& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
+      const Activations& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
   ) const override {
-    const mx::array y = this->norm(x, norm);
+    const Activations y{this->norm(x.rows, norm), x.prefill};
     return mx::multiply(silu(linear(y, gate)), linear(y, up));
   }
 

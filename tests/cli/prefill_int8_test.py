@@ -15,10 +15,9 @@ from support import (
     png,
     run,
 )
-from trace_test import TraceCase
+from trace_test import OWN_KERNELS, TraceCase
 
 FLAG = "--prefill-int8"
-OWN_KERNELS = parse_json(run("version", "--json").out)["ops"] == "cpu"
 
 
 @unittest.skipUnless(OWN_KERNELS, "these operations don't round so")

@@ -22,6 +22,7 @@ HEADER_KEYS = [
 ]
 ROW_KEYS = ["pos", "id", "target", "nll", "top_ids", "top_logits"]
 DEPTH = 2048
+OWN_KERNELS = parse_json(run("version", "--json").out)["ops"] == "cpu"
 TRACE_SECONDS = 600  # at that depth, without vectors
 WORDS = (
     "tiger umbrella orange valley teapot ladder pepper ocean button garden forest dragon pocket "
@@ -232,10 +233,16 @@ class Verdict(TraceCase):
         counts = [bucket["positions"] for bucket in figures["buckets"]]
         self.assertEqual(sum(counts), 256)
         self.assertEqual(sum(counts[3:]), figures["decided"])
-        self.assertLess(figures["largest_difference"]["difference"], 1e-3)
-        self.assertAlmostEqual(
-            figures["perplexity"]["reference"], figures["perplexity"]["candidate"], 1
-        )
+        # Steps of several tokens are a prompt's, which may be rounded where an answer's are not.
+        self.assertLess(figures["largest_difference"]["difference"], 0.5)
+        perplexity = figures["perplexity"]
+        self.assertAlmostEqual(perplexity["reference"] / perplexity["candidate"], 1, 2)
+
+    @unittest.skipUnless(OWN_KERNELS, "MLX's products depend on the number of rows")
+    def test_the_size_of_a_step_changes_nothing(self):
+        many = self.trace("many.jsonl", "--text", self.text, "--width", 96)
+        figures = self.compare(self.four, many)
+        self.assertEqual(figures["largest_difference"]["difference"], 0)
 
     def test_text_says_the_same(self):
         result = run("compare", self.one, self.four)

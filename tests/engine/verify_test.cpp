@@ -2,8 +2,10 @@
 
 #include "engine/verify.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mlx/mlx.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -353,7 +355,10 @@ class VerifyReference : public testing::Test {
   VerifyReference()
       : loaded_(kBundled),
         runs_(verify::run_inputs(loaded_.engine.model(), loaded_.inputs)),
-        path_(std::filesystem::path(testing::TempDir()) / "verify-reference.safetensors") {
+        path_(
+            std::filesystem::path(testing::TempDir()) /
+            fmt::format("verify-reference-{}.safetensors", getpid())
+        ) {
     verify::write_reference(path_, verify::reference_arrays(runs_), {{"model_type", "qwen2_5_vl"}});
   }
   ~VerifyReference() override { std::filesystem::remove(path_); }
@@ -459,7 +464,7 @@ TEST_F(VerifyReference, is_written_whole_or_not_at_all) {
   EXPECT_EQ(write_to(path_ / "below-a-file.safetensors"), Fault::io);
   EXPECT_EQ(write_to(path_), Fault::check) << "one that is there is replaced";
   const std::filesystem::path partial =
-      path_.parent_path() / "verify-reference.partial.safetensors";
+      path_.parent_path() / fmt::format("{}.partial.safetensors", path_.stem().string());
   EXPECT_FALSE(std::filesystem::exists(partial));
 }
 

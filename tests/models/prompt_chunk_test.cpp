@@ -35,6 +35,7 @@ TEST(Chunk, text_is_an_offset) {
   const nn::Chunk front = prompt_chunk(prompt, features(), 0, 2);
   EXPECT_FALSE(front.axes);
   EXPECT_EQ(front.offset, 0);
+  EXPECT_TRUE(front.prefill);
   const nn::Chunk tail = prompt_chunk(prompt, features(), 8, 10);
   EXPECT_FALSE(tail.axes);
   EXPECT_EQ(tail.offset, 5);

@@ -72,15 +72,16 @@ TEST_P(CpuAllocations, products) {
       codes({kWidth, kWidth}), codes({64, kWidth}), codes({64, kWidth})
   };
   const mx::array x = rows();
+  const Activations in{x, x.shape(0) / 2};
   const RmsNorm before = norm();
-  EXPECT_EQ(allocations([&] { return cpu_->norm_linears(x, before, ws); }), 0);
-  EXPECT_EQ(allocations([&] { return std::vector{cpu_->linear_residual(x, *ws[0], x)}; }), 0);
+  EXPECT_EQ(allocations([&] { return cpu_->norm_linears(in, before, ws); }), 0);
+  EXPECT_EQ(allocations([&] { return std::vector{cpu_->linear_residual(in, *ws[0], x)}; }), 0);
   EXPECT_EQ(
-      allocations([&] { return std::vector{cpu_->norm_swiglu(x, before, *ws[1], *ws[2])}; }), 0
+      allocations([&] { return std::vector{cpu_->norm_swiglu(in, before, *ws[1], *ws[2])}; }), 0
   );
   EXPECT_EQ(allocations([&] { return std::vector{cpu_->norm(x, before)}; }), 0);
   const PackedMatrixPtr down = codes({kWidth, 64});
-  const auto swiglu = [&] { return cpu_->swiglu_residual(x, before, *ws[1], *ws[2], *down); };
+  const auto swiglu = [&] { return cpu_->swiglu_residual(in, before, *ws[1], *ws[2], *down); };
   if (GetParam() <= kRowsOfOneOperation) {
     EXPECT_EQ(allocations([&] { return std::vector{swiglu()}; }), 0);
   }
@@ -123,14 +124,15 @@ TEST_P(CpuAllocations, attention) {
   const mx::array empty = mx::zeros({1, 1, kCapacity, kHeadDim}, mx::bfloat16);
   mx::eval(empty);
   const KVBuffer cache{{empty}, {empty}, kv_format(0, mx::bfloat16, kHeadDim)};
-  for (const bool whole : {false, true}) {
+  for (const auto& [whole, prefill] :
+       {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
     if (whole && GetParam() > kRowsOfOneOperation) {
       continue;
     }
     // Warmed up at the start of a context, counted far into it: a token needs no more than another.
     std::vector<int> contexts = {700, 0, 0};
-    const auto attend = [&] {
-      const AttentionRows sequence{0, GetParam(), rope, cache, contexts.back()};
+    const auto attend = [&, whole = whole, prefill = prefill] {
+      const AttentionRows sequence{0, GetParam(), rope, cache, contexts.back(), prefill};
       contexts.pop_back();
       const AttentionResult result =
           whole ? cpu_->attention_residual(qkv.q, weights, shape, {&sequence, 1})
@@ -138,7 +140,7 @@ TEST_P(CpuAllocations, attention) {
       const KVBuffer& written = result.caches[0];
       return std::vector{result.output, written.keys.data, written.values.data};
     };
-    EXPECT_EQ(allocations(attend), 0) << whole;
+    EXPECT_EQ(allocations(attend), 0) << whole << prefill;
   }
 }
 

@@ -54,7 +54,7 @@ TEST_P(CpuCache, takes_a_row_where_it_lies) {
   const auto* keys = cache.keys.data.data<std::byte>();
   const auto* values = cache.values.data.data<std::byte>();
   for (int cached = 0; cached < 3; ++cached) {
-    const AttentionRows sequence{0, 1, rope, cache, cached};
+    const AttentionRows sequence{0, 1, rope, cache, cached, false};
     AttentionResult result = ops->attention({row, row, row}, {1, 1, kHeadDim}, {}, {&sequence, 1});
     cache = std::move(result.caches[0]);
     result.caches.clear();

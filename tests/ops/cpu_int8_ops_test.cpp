@@ -67,14 +67,14 @@ class CpuInt8Ops : public testing::Test {
   std::unique_ptr<const Ops> reference_ = make_reference_ops(mx::float32, Arithmetic::float32);
 };
 
-TEST_F(CpuInt8Ops, many_rows_are_rounded) {
+TEST_F(CpuInt8Ops, rows_of_prompts_are_rounded) {
   for (const auto& [bits, group_size] : {std::pair{4, 64}, {8, 32}, {6, 128}, {3, 64}}) {
     const Packed w = packed({kOutputs, kWidth}, bits, group_size);
     const Packed up = packed({kOutputs, kWidth}, bits, group_size);
     const RmsNorm norm{int8_->pack_vector(mx::random::uniform(0.5F, 1.5F, {kWidth})), 1e-6F};
-    for (const int rows : {32, 33, 300}) {
+    for (const int rows : {3, 33, 300}) {
       SCOPED_TRACE(std::to_string(bits) + " bits, rows " + std::to_string(rows));
-      const mx::array x = mx::random::normal({rows, kWidth});
+      const Activations x = prefill_rows(mx::random::normal({rows, kWidth}));
       const mx::array residual = mx::random::normal({rows, kOutputs});
       const float error = distance(
           int8_->linear_residual(x, *w.int8, residual),
@@ -104,10 +104,10 @@ TEST_F(CpuInt8Ops, many_rows_are_rounded) {
   }
 }
 
-TEST_F(CpuInt8Ops, few_rows_are_not) {
+TEST_F(CpuInt8Ops, rows_of_answers_are_not) {
   const Packed w = packed({kOutputs, kWidth}, 4);
-  for (const int rows : {1, 5, 31}) {
-    const mx::array x = mx::random::normal({rows, kWidth});
+  for (const int rows : {1, 5, 33, 300}) {
+    const Activations x = decode_rows(mx::random::normal({rows, kWidth}));
     EXPECT_TRUE(
         mx::array_equal(int8_->linear(x, *w.int8), exact_->linear(x, *w.exact)).item<bool>()
     ) << rows;
@@ -116,7 +116,7 @@ TEST_F(CpuInt8Ops, few_rows_are_not) {
 
 TEST_F(CpuInt8Ops, plain_weights_see_the_same_rows) {
   const Packed w = packed({kOutputs, kWidth}, 0);
-  const mx::array x = mx::random::normal({40, kWidth});
+  const Activations x = prefill_rows(mx::random::normal({40, kWidth}));
   EXPECT_TRUE(mx::array_equal(int8_->linear(x, *w.int8), exact_->linear(x, *w.exact)).item<bool>());
 }
 
@@ -126,7 +126,7 @@ TEST_F(CpuInt8Ops, codes_beside_plain_weights) {
       packed({96, kWidth}, 4), packed({32, kWidth}, 0), packed({7, kWidth}, 8, 32)
   };
   const RmsNorm norm{int8_->pack_vector(mx::random::uniform(0.5F, 1.5F, {kWidth})), 1e-6F};
-  const mx::array x = mx::random::normal({49, kWidth});
+  const Activations x = prefill_rows(mx::random::normal({49, kWidth}));
   const std::vector<PackedMatrixPtr> ours = {all[0].int8, all[1].int8, all[2].int8};
   const std::vector<PackedMatrixPtr> theirs = {
       all[0].reference, all[1].reference, all[2].reference
@@ -154,7 +154,7 @@ TEST_F(CpuInt8Ops, routers_and_experts_see_exact_rows) {
   EXPECT_TRUE(mx::array_equal(found, expected).item<bool>());
 }
 
-TEST_F(CpuInt8Ops, many_rows_are_the_same_among_more) {
+TEST_F(CpuInt8Ops, rows_are_the_same_among_more) {
   constexpr int kFirst = 493;  // they lie elsewhere in tiles, and on both sides of a block's border
   constexpr int kCount = 37;
   const Packed w = packed({kOutputs, kWidth}, 4);
@@ -162,8 +162,8 @@ TEST_F(CpuInt8Ops, many_rows_are_the_same_among_more) {
   const auto rows = [](const mx::array& array, int first, int end) {
     return mx::slice(array, mx::Shape{first, 0}, mx::Shape{end, array.shape(1)});
   };
-  const mx::array among = int8_->linear(x, *w.int8);
-  const mx::array alone = int8_->linear(rows(x, kFirst, kFirst + kCount), *w.int8);
+  const mx::array among = int8_->linear(prefill_rows(x), *w.int8);
+  const mx::array alone = int8_->linear(prefill_rows(rows(x, kFirst, kFirst + kCount)), *w.int8);
   EXPECT_TRUE(mx::array_equal(alone, rows(among, kFirst, kFirst + kCount)).item<bool>());
 }
 

@@ -81,9 +81,12 @@ TEST_F(CpuLayer, swiglu_residual_is_its_parts) {
   const RmsNorm before = norm(kWidth);
   for (const int rows : kRows) {
     const mx::array x = random_array({rows, kWidth});
-    const mx::array whole = cpu_->swiglu_residual(x, before, *gate, *up, *down);
-    EXPECT_EQ(operations({whole}).size(), rows <= 16 ? 1U : 2U) << rows;
-    EXPECT_TRUE(same(whole, cpu_->Ops::swiglu_residual(x, before, *gate, *up, *down))) << rows;
+    for (const int prefill : {0, rows / 2, rows}) {
+      const Activations in{x, prefill};
+      const mx::array whole = cpu_->swiglu_residual(in, before, *gate, *up, *down);
+      EXPECT_EQ(operations({whole}).size(), rows <= 16 ? 1U : 2U) << rows;
+      EXPECT_TRUE(same(whole, cpu_->Ops::swiglu_residual(in, before, *gate, *up, *down))) << rows;
+    }
   }
 }
 
@@ -101,13 +104,15 @@ TEST_F(CpuLayer, attention_residual_is_its_parts) {
           random_array({rows, kHeadDim / 2}), random_array({rows, kHeadDim / 2})
       };
       const RopePlan rope{random_array({kHeadDim / 2}), 0, tables};
-      const AttentionRows sequence{0, rows, rope, cache, 21};
-      const AttentionResult whole = cpu_->attention_residual(x, weights, kShape, {&sequence, 1});
-      const AttentionResult parts =
-          cpu_->Ops::attention_residual(x, weights, kShape, {&sequence, 1});
-      EXPECT_TRUE(same(whole.output, parts.output)) << rows;
-      EXPECT_TRUE(same(whole.caches[0].keys.data, parts.caches[0].keys.data)) << rows;
-      EXPECT_TRUE(same(whole.caches[0].values.data, parts.caches[0].values.data)) << rows;
+      for (const bool prefill : {false, true}) {
+        const AttentionRows sequence{0, rows, rope, cache, 21, prefill};
+        const AttentionResult whole = cpu_->attention_residual(x, weights, kShape, {&sequence, 1});
+        const AttentionResult parts =
+            cpu_->Ops::attention_residual(x, weights, kShape, {&sequence, 1});
+        EXPECT_TRUE(same(whole.output, parts.output)) << rows;
+        EXPECT_TRUE(same(whole.caches[0].keys.data, parts.caches[0].keys.data)) << rows;
+        EXPECT_TRUE(same(whole.caches[0].values.data, parts.caches[0].values.data)) << rows;
+      }
     }
   }
 }

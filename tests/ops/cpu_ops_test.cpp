@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <mlx/mlx.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ namespace whimbrel::ops {
 namespace {
 
 /// How far a result may lie from the reference, as a share of the largest value. Weights in
-/// bfloat16, and on tiles codes too, meet many rows with activations rounded to bfloat16.
+/// bfloat16, and on tiles codes too, meet rows of prompts that are rounded to bfloat16.
 constexpr float kExact = 1.5e-4F;
 constexpr float kRoundedToBf16 = 8e-3F;
 
@@ -26,6 +27,15 @@ float distance(const mx::array& found, const mx::array& expected) {
   const mx::array difference = mx::max(mx::abs(mx::subtract(found, expected)));
   const mx::array size = mx::max(mx::abs(expected));
   return mx::divide(difference, size).item<float>();
+}
+
+/// Rows of answers, of prompts, and of both.
+std::array<Activations, 3> each_kind(const mx::array& x) {
+  return {decode_rows(x), prefill_rows(x), Activations{x, x.shape(0) / 2}};
+}
+
+mx::array rows_of(const mx::array& x, int first, int end) {
+  return mx::slice(x, mx::Shape{first, 0}, mx::Shape{end, x.shape(1)});
 }
 
 /// How a matrix is stored.
@@ -77,15 +87,12 @@ class CpuOps : public testing::TestWithParam<Form> {
     return {cpu_->pack(matrix), reference_->pack(matrix)};
   }
 
-  float limit(int rows) const {
+  float limit(const Activations& x) const {
     const cpu::Kernels& kernels = cpu::kernels_for(cpu::available_isas().back());
     const bool rounds = GetParam().bits == 0 ? GetParam().dtype == mx::bfloat16
                                              : kernels.codes_bf16_product != nullptr;
-    return rounds && rows >= 32 ? kRoundedToBf16 : kExact;
+    return rounds && x.prefill > 0 ? kRoundedToBf16 : kExact;
   }
-
-  /// Rows of experts are never rounded for codes.
-  float experts_limit(int rows) const { return GetParam().bits == 0 ? limit(rows) : kExact; }
 
   std::unique_ptr<const Ops> cpu_ = cpu::make_cpu_ops(cpu::available_isas().back(), 2);
   std::unique_ptr<const Ops> reference_ = make_reference_ops(mx::float32, Arithmetic::float32);
@@ -108,22 +115,28 @@ TEST_P(CpuOps, linear) {
     for (const int rows : kRows) {
       const mx::array x = mx::random::normal({rows, kWidth});
       const mx::array residual = mx::random::normal({rows, 90});
-      EXPECT_LT(distance(cpu_->linear(x, *w.cpu), reference_->linear(x, *w.reference)), limit(rows))
-          << rows;
-      EXPECT_LT(
-          distance(
-              cpu_->linear_residual(x, *w.cpu, residual),
-              reference_->linear_residual(x, *w.reference, residual)
-          ),
-          limit(rows)
-      ) << rows;
-      for (const Gelu gelu : {Gelu::erf, Gelu::tanh, Gelu::quick}) {
+      for (const Activations& kind : each_kind(x)) {
+        SCOPED_TRACE(std::to_string(kind.prefill) + " of " + std::to_string(rows) + " rows");
+        EXPECT_LT(
+            distance(cpu_->linear(kind, *w.cpu), reference_->linear(kind, *w.reference)),
+            limit(kind)
+        );
         EXPECT_LT(
             distance(
-                cpu_->linear_gelu(x, *w.cpu, gelu), reference_->linear_gelu(x, *w.reference, gelu)
+                cpu_->linear_residual(kind, *w.cpu, residual),
+                reference_->linear_residual(kind, *w.reference, residual)
             ),
-            limit(rows)
-        ) << rows;
+            limit(kind)
+        );
+        for (const Gelu gelu : {Gelu::erf, Gelu::tanh, Gelu::quick}) {
+          EXPECT_LT(
+              distance(
+                  cpu_->linear_gelu(kind, *w.cpu, gelu),
+                  reference_->linear_gelu(kind, *w.reference, gelu)
+              ),
+              limit(kind)
+          );
+        }
       }
     }
   }
@@ -142,10 +155,13 @@ TEST_P(CpuOps, norm_linears) {
   for (const Norm& norm : {Norm(RmsNorm{weight, 1e-6F}), Norm(LayerNorm{weight, bias, 1e-6F})}) {
     for (const int rows : kRows) {
       const mx::array x = mx::random::normal({rows, kWidth});
-      const std::vector<mx::array> found = cpu_->norm_linears(x, norm, cpu);
-      const std::vector<mx::array> expected = reference_->norm_linears(x, norm, reference);
-      for (size_t i = 0; i < ws.size(); ++i) {
-        EXPECT_LT(distance(found[i], expected[i]), limit(rows)) << rows << " rows, matrix " << i;
+      for (const Activations& kind : each_kind(x)) {
+        const std::vector<mx::array> found = cpu_->norm_linears(kind, norm, cpu);
+        const std::vector<mx::array> expected = reference_->norm_linears(kind, norm, reference);
+        for (size_t i = 0; i < ws.size(); ++i) {
+          EXPECT_LT(distance(found[i], expected[i]), limit(kind))
+              << kind.prefill << " of " << rows << " rows, matrix " << i;
+        }
       }
       EXPECT_LT(distance(cpu_->norm(x, norm), reference_->norm(x, norm)), 1e-5F);
     }
@@ -159,13 +175,16 @@ TEST_P(CpuOps, norm_swiglu) {
     const RmsNorm norm{cpu_->pack_vector(mx::random::normal({kWidth})), 1e-6F};
     for (const int rows : kRows) {
       const mx::array x = mx::random::normal({rows, kWidth});
-      EXPECT_LT(
-          distance(
-              cpu_->norm_swiglu(x, norm, *gate.cpu, *up.cpu),
-              reference_->norm_swiglu(x, norm, *gate.reference, *up.reference)
-          ),
-          limit(rows)
-      ) << rows;
+      for (const Activations& kind : each_kind(x)) {
+        EXPECT_LT(
+            distance(
+                cpu_->norm_swiglu(kind, norm, *gate.cpu, *up.cpu),
+                reference_->norm_swiglu(kind, norm, *gate.reference, *up.reference)
+            ),
+            limit(kind)
+        ) << kind.prefill
+          << " of " << rows << " rows";
+      }
     }
   }
 }
@@ -188,7 +207,7 @@ TEST_P(CpuOps, experts_residual) {
           distance(
               cpu_->experts_residual(x, norm, cpu), reference_->experts_residual(x, norm, reference)
           ),
-          experts_limit(rows)
+          kExact
       ) << rows;
     }
   }
@@ -197,10 +216,36 @@ TEST_P(CpuOps, experts_residual) {
 TEST_P(CpuOps, a_row_is_the_same_alone_and_among_others) {
   const Both w = both({90, kWidth}, true);
   const mx::array x = mx::random::normal({8, kWidth});
-  const mx::array together = cpu_->linear(x, *w.cpu);
-  for (int row = 0; row < 8; ++row) {
-    const mx::array alone = cpu_->linear(mx::slice(x, {row, 0}, {row + 1, kWidth}), *w.cpu);
-    EXPECT_TRUE(mx::array_equal(alone, mx::slice(together, {row, 0}, {row + 1, 90})).item<bool>());
+  for (const auto& kind : {decode_rows, prefill_rows}) {
+    const mx::array together = cpu_->linear(kind(x), *w.cpu);
+    for (int row = 0; row < 8; ++row) {
+      const mx::array alone = cpu_->linear(kind(rows_of(x, row, row + 1)), *w.cpu);
+      EXPECT_TRUE(mx::array_equal(alone, rows_of(together, row, row + 1)).item<bool>());
+    }
+  }
+}
+
+TEST_P(CpuOps, rows_of_prompts_and_of_answers_are_the_same_beside_each_other) {
+  const Both w = both({kWidth, kWidth}, true);
+  const Both up = both({kWidth, kWidth});
+  const RmsNorm norm{cpu_->pack_vector(mx::random::normal({kWidth})), 1e-6F};
+  for (const auto& [rows, prefill] : {std::pair{9, 5}, {40, 39}, {77, 3}, {560, 520}}) {
+    SCOPED_TRACE(std::to_string(prefill) + " of " + std::to_string(rows) + " rows");
+    const mx::array x = mx::random::normal({rows, kWidth});
+    const mx::array prompt = rows_of(x, 0, prefill);
+    const mx::array answer = rows_of(x, prefill, rows);
+    const auto expect_parts = [&](const auto& operation) {
+      const mx::array together = operation(Activations{x, prefill});
+      const mx::array parts =
+          mx::concatenate({operation(prefill_rows(prompt)), operation(decode_rows(answer))}, 0);
+      EXPECT_TRUE(mx::array_equal(together, parts).item<bool>());
+    };
+    expect_parts([&](const Activations& a) { return cpu_->linear_residual(a, *w.cpu, a.rows); });
+    expect_parts([&](const Activations& a) { return cpu_->linear_gelu(a, *w.cpu, Gelu::erf); });
+    expect_parts([&](const Activations& a) { return cpu_->norm_linears(a, norm, {&w.cpu, 1})[0]; });
+    expect_parts([&](const Activations& a) {
+      return cpu_->swiglu_residual(a, norm, *w.cpu, *up.cpu, *up.cpu);
+    });
   }
 }
 
@@ -209,11 +254,9 @@ TEST_P(CpuOps, many_rows_are_the_same_among_more) {
   constexpr int kCount = 37;
   const Both w = both({90, kWidth}, true);
   const mx::array x = mx::random::normal({560, kWidth});
-  const mx::array among = cpu_->linear(x, *w.cpu);
-  const mx::array alone =
-      cpu_->linear(mx::slice(x, mx::Shape{kFirst, 0}, mx::Shape{kFirst + kCount, kWidth}), *w.cpu);
-  const mx::array expected = mx::slice(among, mx::Shape{kFirst, 0}, mx::Shape{kFirst + kCount, 90});
-  EXPECT_TRUE(mx::array_equal(alone, expected).item<bool>());
+  const mx::array among = cpu_->linear(prefill_rows(x), *w.cpu);
+  const mx::array alone = cpu_->linear(prefill_rows(rows_of(x, kFirst, kFirst + kCount)), *w.cpu);
+  EXPECT_TRUE(mx::array_equal(alone, rows_of(among, kFirst, kFirst + kCount)).item<bool>());
 }
 
 INSTANTIATE_TEST_SUITE_P(

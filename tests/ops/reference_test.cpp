@@ -87,7 +87,7 @@ Attended attend(
     const KVBuffer& cache,
     int cached
 ) {
-  const AttentionRows rows[] = {{0, qkv.q.shape(0), rope, cache, cached}};
+  const AttentionRows rows[] = {{0, qkv.q.shape(0), rope, cache, cached, true}};
   AttentionResult result = ops.attention(qkv, shape, norms, rows);
   return {result.output, std::move(result.caches[0])};
 }
@@ -192,7 +192,7 @@ TEST_P(ReferencePacking, widens_exactly) {
     const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, arithmetic);
     const PackedMatrixPtr handle = ops->pack(packed);
     const mx::array product = mx::matmul(x, mx::transpose(expected));
-    EXPECT_LT(largest_difference(ops->linear(x, *handle), product), 1e-4F);
+    EXPECT_LT(largest_difference(ops->linear(prefill_rows(x), *handle), product), 1e-4F);
     const mx::array ids({4, 0}, mx::int32);
     EXPECT_EQ(largest_difference(ops->embed(*handle, ids), mx::take(expected, ids, 0)), 0.0F);
   }
@@ -224,10 +224,10 @@ TEST(ReferenceOps, keeps_the_activation_dtype) {
            {mx::float16, Arithmetic::float32}
        }) {
     const std::unique_ptr<const Ops> ops = make_reference_ops(dtype, arithmetic);
-    const mx::array x = mx::zeros({2, 64}, dtype);
+    const Activations x = prefill_rows(mx::zeros({2, 64}, dtype));
     const RmsNorm norm{ops->pack_vector(mx::ones({64})), 1e-6F};
     const PackedMatrixPtr w = ops->pack({mx::zeros({64, 64})});
-    EXPECT_EQ(ops->linear_residual(x, *w, x).dtype(), dtype);
+    EXPECT_EQ(ops->linear_residual(x, *w, x.rows).dtype(), dtype);
     EXPECT_EQ(ops->linear_gelu(x, *w, Gelu::quick).dtype(), dtype);
     EXPECT_EQ(ops->norm_swiglu(x, norm, *w, *w).dtype(), dtype);
     EXPECT_EQ(ops->norm_linears(x, norm, {&w, 1})[0].dtype(), dtype);
@@ -245,7 +245,7 @@ TEST(ReferenceOps, each_gelu_is_its_own) {
       {Gelu::quick, {-0.15420423, 0.35038844, 2.98192869}},
   };
   for (const auto& [gelu, expected] : table) {
-    const std::vector<float> y = to_floats(ops->linear_gelu(x, *identity, gelu));
+    const std::vector<float> y = to_floats(ops->linear_gelu(prefill_rows(x), *identity, gelu));
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(y[i], expected[i], 1e-6) << static_cast<int>(gelu) << " " << i;
     }

@@ -25,27 +25,30 @@ class LazyOps : public ops::Ops {
   ops::mx::array pack_vector(const ops::mx::array& vector) const override { return vector; }
 
   ops::mx::array embed(const ops::PackedMatrix&, const ops::mx::array&) const override { refuse(); }
-  ops::mx::array linear(const ops::mx::array&, const ops::PackedMatrix&) const override {
+  ops::mx::array linear(const ops::Activations&, const ops::PackedMatrix&) const override {
     refuse();
   }
   ops::mx::array linear_residual(
-      const ops::mx::array&, const ops::PackedMatrix&, const ops::mx::array&
+      const ops::Activations&, const ops::PackedMatrix&, const ops::mx::array&
   ) const override {
     refuse();
   }
   ops::mx::array linear_gelu(
-      const ops::mx::array&, const ops::PackedMatrix&, ops::Gelu
+      const ops::Activations&, const ops::PackedMatrix&, ops::Gelu
   ) const override {
     refuse();
   }
   ops::mx::array norm(const ops::mx::array&, const ops::Norm&) const override { refuse(); }
   std::vector<ops::mx::array> norm_linears(
-      const ops::mx::array&, const ops::Norm&, std::span<const ops::PackedMatrixPtr>
+      const ops::Activations&, const ops::Norm&, std::span<const ops::PackedMatrixPtr>
   ) const override {
     refuse();
   }
   ops::mx::array norm_swiglu(
-      const ops::mx::array&, const ops::RmsNorm&, const ops::PackedMatrix&, const ops::PackedMatrix&
+      const ops::Activations&,
+      const ops::RmsNorm&,
+      const ops::PackedMatrix&,
+      const ops::PackedMatrix&
   ) const override {
     refuse();
   }

@@ -40,7 +40,7 @@ class AttendCall {
 
   void run(ThreadPool& pool) {
     plan(pool.threads());
-    pool.parallel_for(many_rows_, [this](int row, int thread) { prepare_many(row, thread); });
+    pool.parallel_for(prefill_rows_, [this](int row, int thread) { prepare_prefill(row, thread); });
     const std::vector<Task>& tasks = workspace_.tasks();
     pool.parallel_for(static_cast<int>(tasks.size()), [&](int task, int thread) {
       if (tasks[size(task)].split) {
@@ -54,20 +54,18 @@ class AttendCall {
  private:
   // ---- the plan
 
-  static bool is_few(const AttendSequence& s) { return s.rows <= kFewRows; }
-
   static int splits_of(const AttendSequence& s) { return ceil_div(s.cached + s.rows, kSplitKeys); }
 
   int tile_rows() const { return std::max(1, kernels_.tile_queries / group_); }
 
   void plan(int threads) {
     workspace_.tasks().clear();
-    many_rows_ = 0;
+    prefill_rows_ = 0;
     size_t parts = 0;  // rows of results of splits
     size_t tasks = 0;
     for (size_t i = 0; i < a_.sequences.size(); ++i) {
       const AttendSequence& s = a_.sequences[i];
-      if (is_few(s)) {
+      if (!s.prefill) {
         plan_splits(static_cast<int>(i));
         // By capacity, not by what is cached: memory need not grow while tokens are generated.
         const size_t most = size(a_.kv_heads) * size(ceil_div(s.capacity, kSplitKeys));
@@ -75,16 +73,16 @@ class AttendCall {
         tasks += most;
       } else {
         plan_tiles(static_cast<int>(i));
-        many_rows_ += s.rows;
+        prefill_rows_ += s.rows;
       }
     }
     workspace_.tasks().reserve(tasks);
-    prepared_ = workspace_.shared(0, size(many_rows_) * size(a_.heads) * size(dims_));
+    prepared_ = workspace_.shared(0, size(prefill_rows_) * size(a_.heads) * size(dims_));
     parts_ = workspace_.shared(1, parts * part_floats());
     finished_ = workspace_.counters(a_.sequences.size() * size(a_.kv_heads));
     const size_t few = size(group_ + 1) * size(dims_);
     const size_t many = attend_tile_floats(tile_rows() * group_, a_.head_dim);
-    workspace_.reserve_threads(threads, std::max(few, many_rows_ > 0 ? many : 0));
+    workspace_.reserve_threads(threads, std::max(few, prefill_rows_ > 0 ? many : 0));
   }
 
   void plan_splits(int sequence) {
@@ -176,22 +174,22 @@ class AttendCall {
     return rows;
   }
 
-  // ---- many rows: all are prepared, [kv head][row][group][dims] a sequence, then tiles
+  // ---- a prompt's rows: all are prepared, [kv head][row][group][dims] a sequence, then tiles
 
   float* prepared_rows(int sequence, int head) const {
     size_t before = 0;
     for (int i = 0; i < sequence; ++i) {
-      before += is_few(a_.sequences[size(i)]) ? 0 : size(a_.sequences[size(i)].rows);
+      before += a_.sequences[size(i)].prefill ? size(a_.sequences[size(i)].rows) : 0;
     }
     const size_t rows = size(a_.sequences[size(sequence)].rows);
     return prepared_ + (before * size(a_.heads) + size(head) * rows * size(group_)) * size(dims_);
   }
 
-  void prepare_many(int index, int thread) {
+  void prepare_prefill(int index, int thread) {
     int sequence = 0;
-    for (; is_few(a_.sequences[size(sequence)]) || index >= a_.sequences[size(sequence)].rows;
+    for (; !a_.sequences[size(sequence)].prefill || index >= a_.sequences[size(sequence)].rows;
          ++sequence) {
-      index -= is_few(a_.sequences[size(sequence)]) ? 0 : a_.sequences[size(sequence)].rows;
+      index -= a_.sequences[size(sequence)].prefill ? a_.sequences[size(sequence)].rows : 0;
     }
     const AttendSequence& s = a_.sequences[size(sequence)];
     for (int head = 0; head < a_.kv_heads; ++head) {
@@ -221,8 +219,8 @@ class AttendCall {
     });
   }
 
-  // ---- few rows: a split of the keys appends the rows that fall into it, then all rows attend to
-  // it; who finishes a head's last split puts its results together
+  // ---- an answer's rows: a split of the keys appends the rows that fall into it, then all rows
+  // attend to it; who finishes a head's last split puts its results together
 
   /// Results of a split and row: values [group][dims], largest [group], weights [group].
   size_t part_floats() const { return size(group_) * size(dims_ + 2); }
@@ -232,7 +230,7 @@ class AttendCall {
     size_t before = 0;
     for (int i = 0; i < sequence; ++i) {
       const AttendSequence& s = a_.sequences[size(i)];
-      before += is_few(s) ? size(a_.kv_heads) * size(s.rows) * size(splits_of(s)) : 0;
+      before += s.prefill ? 0 : size(a_.kv_heads) * size(s.rows) * size(splits_of(s));
     }
     const AttendSequence& s = a_.sequences[size(sequence)];
     const size_t rows = size(head) * size(s.rows) + size(row);
@@ -304,7 +302,7 @@ class AttendCall {
   AttendWorkspace& workspace_;
   int group_;  // query heads that share keys and values
   int dims_;
-  int many_rows_ = 0;
+  int prefill_rows_ = 0;
   float* prepared_ = nullptr;
   float* parts_ = nullptr;
   std::atomic<int>* finished_ = nullptr;

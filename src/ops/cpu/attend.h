@@ -22,12 +22,14 @@ struct KVCache {
 };
 
 /// Consecutive rows of one sequence. Their keys and values become rows `cached` and following of
-/// its cache.
+/// its cache. Rows of a prompt are computed in tiles; those of an answer each on its own, with its
+/// keys split among threads. Either way a row's result has the same bits whatever the others are.
 struct AttendSequence {
   int first_row = 0;  // in q, k, v and out
   int rows = 0;
   int cached = 0;
   int capacity = 0;  // rows of the cache, at least cached + rows
+  bool prefill = false;
   KVCache keys = {};
   KVCache values = {};
   const float* cos = nullptr;  // [rows][head_dim / 2]
@@ -104,11 +106,6 @@ class AttendWorkspace {
   std::unique_ptr<std::atomic<int>[]> counters_;
   size_t counters_count_ = 0;
 };
-
-/// Rows of one call and sequence up to which each is computed on its own, with its keys split among
-/// threads: then a row's result has the same bits whatever the others are. More rows are computed
-/// in tiles, where again a row's result depends on no other row.
-constexpr int kFewRows = 8;
 
 /// Keys of a split. A constant, so that results depend on no number of threads.
 constexpr int kSplitKeys = 256;

@@ -78,23 +78,20 @@ struct Linear {
   MatrixPtr w;
   Activation activation;
   int rows;
+  int prefill;
 
   uint64_t weight_bytes() const { return w->bytes(); }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
-    const CpuMatrix* const matrix = w.get();
-    workspace.rows.prepare(
-        workspace.context,
-        {.x = memory.in<float>(0), .rows = rows, .width = w->inputs()},
-        {&matrix, 1}
-    );
     const Product product{
-        .w = matrix,
+        .w = w.get(),
         .activation = activation,
         .residual = memory.inputs.size() > 1 ? memory.in<float>(1) : nullptr,
         .out = memory.out<float>(0),
     };
-    multiply_all(workspace.context, workspace.rows, {&product, 1});
+    run_products(
+        workspace, {.x = memory.in<float>(0), .rows = rows, .prefill = prefill}, {&product, 1}
+    );
   }
 };
 
@@ -104,6 +101,7 @@ struct NormLinears {
   InputNorm norm;
   std::vector<MatrixPtr> ws;
   int rows;
+  int prefill;
 
   uint64_t weight_bytes() const {
     uint64_t bytes = 0;
@@ -114,18 +112,15 @@ struct NormLinears {
   }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
-    workspace.matrices.clear();
     workspace.products.clear();
     for (size_t i = 0; i < ws.size(); ++i) {
-      workspace.matrices.push_back(ws[i].get());
       workspace.products.push_back({.w = ws[i].get(), .out = memory.out<float>(i)});
     }
-    workspace.rows.prepare(
-        workspace.context,
-        {.x = memory.in<float>(0), .rows = rows, .width = ws[0]->inputs(), .norm = norm.in(memory)},
-        workspace.matrices
+    run_products(
+        workspace,
+        {.x = memory.in<float>(0), .rows = rows, .prefill = prefill, .norm = norm.in(memory)},
+        workspace.products
     );
-    multiply_all(workspace.context, workspace.rows, workspace.products);
   }
 };
 
@@ -135,18 +130,17 @@ struct NormSwiglu {
   MatrixPtr gate;
   MatrixPtr up;
   int rows;
+  int prefill;
 
   uint64_t weight_bytes() const { return gate->bytes() + up->bytes(); }
 
   void operator()(Workspace& workspace, const Memory& memory) const {
-    const CpuMatrix* const matrices[] = {gate.get(), up.get()};
-    workspace.rows.prepare(
-        workspace.context,
-        {.x = memory.in<float>(0), .rows = rows, .width = gate->inputs(), .norm = norm.in(memory)},
-        matrices
-    );
     const Product product{.w = gate.get(), .up = up.get(), .out = memory.out<float>(0)};
-    multiply_all(workspace.context, workspace.rows, {&product, 1});
+    run_products(
+        workspace,
+        {.x = memory.in<float>(0), .rows = rows, .prefill = prefill, .norm = norm.in(memory)},
+        {&product, 1}
+    );
   }
 };
 
@@ -301,18 +295,18 @@ class CpuOps : public Ops {
     return node(Embed{std::move(w), rows}, std::move(shape), {mx::astype(ids, mx::int32)});
   }
 
-  mx::array linear(const mx::array& x, const PackedMatrix& w) const override {
-    return product(w, Activation::none, {x});
+  mx::array linear(const Activations& x, const PackedMatrix& w) const override {
+    return product(w, Activation::none, x, {});
   }
 
   mx::array linear_residual(
-      const mx::array& x, const PackedMatrix& w, const mx::array& residual
+      const Activations& x, const PackedMatrix& w, const mx::array& residual
   ) const override {
-    return product(w, Activation::none, {x, residual});
+    return product(w, Activation::none, x, {residual});
   }
 
-  mx::array linear_gelu(const mx::array& x, const PackedMatrix& w, Gelu gelu) const override {
-    return product(w, activation_of(gelu), {x});
+  mx::array linear_gelu(const Activations& x, const PackedMatrix& w, Gelu gelu) const override {
+    return product(w, activation_of(gelu), x, {});
   }
 
   mx::array norm(const mx::array& x, const Norm& norm) const override {
@@ -324,26 +318,27 @@ class CpuOps : public Ops {
   }
 
   std::vector<mx::array> norm_linears(
-      const mx::array& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
+      const Activations& x, const Norm& norm, std::span<const PackedMatrixPtr> ws
   ) const override {
-    std::vector<mx::array> inputs = {x};
-    NormLinears work{append_norm(inputs, norm), {}, x.shape(0)};
+    const int rows = x.rows.shape(0);
+    std::vector<mx::array> inputs = {x.rows};
+    NormLinears work{append_norm(inputs, norm), {}, rows, x.prefill};
     std::vector<mx::Shape> shapes;
     for (const PackedMatrixPtr& w : ws) {
       work.ws.push_back(matrix_of(w));
-      shapes.push_back({x.shape(0), work.ws.back()->outputs()});
+      shapes.push_back({rows, work.ws.back()->outputs()});
     }
     const std::vector<mx::Dtype> dtypes(ws.size(), mx::float32);
     return nodes(std::move(work), shapes, dtypes, inputs);
   }
 
   mx::array norm_swiglu(
-      const mx::array& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
+      const Activations& x, const RmsNorm& norm, const PackedMatrix& gate, const PackedMatrix& up
   ) const override {
-    std::vector<mx::array> inputs = {x};
+    std::vector<mx::array> inputs = {x.rows};
     const InputNorm plan = append_norm(inputs, norm);
-    NormSwiglu work{plan, matrix_of(gate), matrix_of(up), x.shape(0)};
-    mx::Shape shape = {x.shape(0), work.gate->outputs()};
+    NormSwiglu work{plan, matrix_of(gate), matrix_of(up), x.rows.shape(0), x.prefill};
+    mx::Shape shape = {work.rows, work.gate->outputs()};
     return node(std::move(work), std::move(shape), std::move(inputs));
   }
 
@@ -400,26 +395,28 @@ class CpuOps : public Ops {
         matrix_of(weights.qkv_proj[2]),
         matrix_of(weights.o_proj),
         std::move(node.plan),
-        x.shape(0)
+        x.shape(0),
+        prefill_rows(sequences)
     };
     return attended(std::move(work), std::move(node), sequences);
   }
 
   mx::array swiglu_residual(
-      const mx::array& x,
+      const Activations& x,
       const RmsNorm& norm,
       const PackedMatrix& gate,
       const PackedMatrix& up,
       const PackedMatrix& down
   ) const override {
-    if (x.shape(0) > kFewRows) {
+    const int rows = x.rows.shape(0);
+    if (rows > kFewRows) {
       return Ops::swiglu_residual(x, norm, gate, up, down);
     }
-    std::vector<mx::array> inputs = {x};
+    std::vector<mx::array> inputs = {x.rows};
     const InputNorm plan = append_norm(inputs, norm);
     return node(
-        SwigluResidual{plan, matrix_of(gate), matrix_of(up), matrix_of(down), x.shape(0)},
-        x.shape(),
+        SwigluResidual{plan, matrix_of(gate), matrix_of(up), matrix_of(down), rows, x.prefill},
+        x.rows.shape(),
         std::move(inputs)
     );
   }
@@ -481,7 +478,9 @@ class CpuOps : public Ops {
 
   static void append_sequence(AttentionNode& node, const AttentionRows& sequence) {
     const int capacity = sequence.cache.keys.data.shape(2);
-    node.plan.sequences.push_back({sequence.first, sequence.count, sequence.cached, capacity});
+    node.plan.sequences.push_back(
+        {sequence.first, sequence.count, sequence.cached, capacity, sequence.prefill}
+    );
     node.inputs.push_back(sequence.rope.tables->cos);
     node.inputs.push_back(sequence.rope.tables->sin);
     const size_t first = node.inputs.size();
@@ -521,9 +520,16 @@ class CpuOps : public Ops {
   }
 
   mx::array product(
-      const PackedMatrix& packed, Activation activation, std::vector<mx::array> inputs
+      const PackedMatrix& packed,
+      Activation activation,
+      const Activations& x,
+      const std::optional<mx::array>& residual
   ) const {
-    Linear work{matrix_of(packed), activation, inputs[0].shape(0)};
+    Linear work{matrix_of(packed), activation, x.rows.shape(0), x.prefill};
+    std::vector<mx::array> inputs = {x.rows};
+    if (residual) {
+      inputs.push_back(*residual);
+    }
     mx::Shape shape = {work.rows, work.w->outputs()};
     return node(std::move(work), std::move(shape), std::move(inputs));
   }

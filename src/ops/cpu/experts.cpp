@@ -78,7 +78,7 @@ class Run {
         {&product_.router, 1}
     );
     const Product products[] = {{.w = product_.router, .out = logits}};
-    multiply_all(context_, workspace_.routed, products);
+    multiply_all(context_, workspace_.routed, products, 0);
     workspace_.visits.clear();
     for (int row = 0; row < tokens(); ++row) {
       choose(logits + static_cast<size_t>(row) * experts, experts, row);

@@ -40,7 +40,7 @@ KVCache AttentionPlan::cache_at(const Memory& memory, size_t output) const {
 void AttentionPlan::run(Workspace& workspace, const Memory& memory, const Rows& rows) const {
   workspace.sequences.clear();
   for (size_t i = 0; i < sequences.size(); ++i) {
-    const auto& [first, count, cached, capacity] = sequences[i];
+    const auto& [first, count, cached, capacity, prefill] = sequences[i];
     const size_t input = first_sequence + i * (2 + arrays_a_cache());
     const size_t output = 1 + i * arrays_a_cache();
     workspace.sequences.push_back({
@@ -48,6 +48,7 @@ void AttentionPlan::run(Workspace& workspace, const Memory& memory, const Rows& 
         .rows = count,
         .cached = cached,
         .capacity = capacity,
+        .prefill = prefill,
         .keys = cache_at(memory, output),
         .values = cache_at(memory, output + arrays_a_cache() / 2),
         .cos = memory.in<float>(input),
@@ -100,12 +101,10 @@ void AttentionResidual::operator()(Workspace& workspace, const Memory& memory) c
   const Product qkv[] = {
       {.w = q_proj.get(), .out = q}, {.w = k_proj.get(), .out = k}, {.w = v_proj.get(), .out = v}
   };
-  run_products(
-      workspace, {.x = x, .rows = rows, .width = q_proj->inputs(), .norm = norm.in(memory)}, qkv
-  );
+  run_products(workspace, {.x = x, .rows = rows, .prefill = prefill, .norm = norm.in(memory)}, qkv);
   plan.run(workspace, memory, {q, k, v, attended});
   const Product o{.w = o_proj.get(), .residual = x, .out = memory.out<float>(0)};
-  run_products(workspace, {.x = attended, .rows = rows, .width = o_proj->inputs()}, {&o, 1});
+  run_products(workspace, {.x = attended, .rows = rows, .prefill = prefill}, {&o, 1});
 }
 
 void SwigluResidual::operator()(Workspace& workspace, const Memory& memory) const {
@@ -113,15 +112,13 @@ void SwigluResidual::operator()(Workspace& workspace, const Memory& memory) cons
   const auto* x = memory.in<float>(0);
   const Product inner{.w = gate.get(), .up = up.get(), .out = hidden};
   run_products(
-      workspace,
-      {.x = x, .rows = rows, .width = gate->inputs(), .norm = norm.in(memory)},
-      {&inner, 1}
+      workspace, {.x = x, .rows = rows, .prefill = prefill, .norm = norm.in(memory)}, {&inner, 1}
   );
   const Product outer{.w = down.get(), .residual = x, .out = memory.out<float>(0)};
-  run_products(workspace, {.x = hidden, .rows = rows, .width = down->inputs()}, {&outer, 1});
+  run_products(workspace, {.x = hidden, .rows = rows, .prefill = prefill}, {&outer, 1});
 }
 
-void run_products(Workspace& workspace, const RowSource& x, std::span<const Product> products) {
+void run_products(Workspace& workspace, const ForwardRows& x, std::span<const Product> products) {
   workspace.matrices.clear();
   for (const Product& product : products) {
     workspace.matrices.push_back(product.w);
@@ -129,8 +126,23 @@ void run_products(Workspace& workspace, const RowSource& x, std::span<const Prod
       workspace.matrices.push_back(product.up);
     }
   }
-  workspace.rows.prepare(workspace.context, x, workspace.matrices);
-  multiply_all(workspace.context, workspace.rows, products);
+  const int width = products[0].w->inputs();
+  const auto run = [&](int first, int end, bool exact) {
+    if (first == end) {
+      return;
+    }
+    const RowSource part{
+        .x = x.x + static_cast<size_t>(first) * width,
+        .rows = end - first,
+        .width = width,
+        .norm = x.norm,
+        .exact = exact
+    };
+    workspace.rows.prepare(workspace.context, part, workspace.matrices);
+    multiply_all(workspace.context, workspace.rows, products, first);
+  };
+  run(0, x.prefill, false);
+  run(x.prefill, x.rows, true);
 }
 
 }  // namespace whimbrel::ops::cpu

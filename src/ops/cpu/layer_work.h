@@ -37,6 +37,7 @@ struct SequencePlan {
   int count = 0;
   int cached = 0;
   int capacity = 0;
+  bool prefill = false;
 };
 
 /// An operation's attention. Inputs: weights of head norms where there are some; from
@@ -87,6 +88,7 @@ struct AttentionResidual {
   MatrixPtr o_proj;
   AttentionPlan plan;
   int rows;
+  int prefill;
 
   uint64_t weight_bytes() const;
   void operator()(Workspace& workspace, const Memory& memory) const;
@@ -100,12 +102,21 @@ struct SwigluResidual {
   MatrixPtr up;
   MatrixPtr down;
   int rows;
+  int prefill;
 
   uint64_t weight_bytes() const { return gate->bytes() + up->bytes() + down->bytes(); }
   void operator()(Workspace& workspace, const Memory& memory) const;
 };
 
+/// Rows of a forward, those of prompts and pictures in front: x [rows][inputs of the matrices].
+struct ForwardRows {
+  const float* x = nullptr;
+  int rows = 0;
+  int prefill = 0;    // rows that may be rounded (ops::Activations)
+  RowNorm norm = {};  // applied first
+};
+
 /// Products of one set of rows with all their matrices.
-void run_products(Workspace& workspace, const RowSource& x, std::span<const Product> products);
+void run_products(Workspace& workspace, const ForwardRows& x, std::span<const Product> products);
 
 }  // namespace whimbrel::ops::cpu

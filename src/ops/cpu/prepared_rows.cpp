@@ -7,9 +7,6 @@ namespace whimbrel::ops::cpu {
 
 namespace {
 
-/// Fewer rows are multiplied in float32 or as integers: their time is that of reading the weights.
-constexpr int kFewestRoundedRows = 32;
-
 constexpr int kRowsAThread = 4;
 
 /// An odd number of cache lines: rows that lie a power of two apart, as a tile loads them, would
@@ -28,10 +25,6 @@ int tile_rows_for(const Kernels& kernels, int rows) {
 
 const FloatsLayout* floats_layout(const CpuMatrix& matrix) {
   return std::get_if<FloatsLayout>(&matrix.layout());
-}
-
-bool may_round(const RowSource& source) {
-  return !source.exact && source.row_step == 0 && source.rows >= kFewestRoundedRows;
 }
 
 void clear_split_row(const SplitRows& rows, int row) {
@@ -117,7 +110,7 @@ void PreparedRows::set_up(const Context& context, const RowSource& source, Matri
   const bool any_codes = std::ranges::any_of(matrices, [](const CpuMatrix* matrix) {
     return floats_layout(*matrix) == nullptr;
   });
-  may_round_ = may_round(source);
+  may_round_ = !source.exact;
   codes_form_ = codes_form(context, any_codes && may_round_);
   row_step_ = source.row_step != 0 ? source.row_step
               : rounds_for_codes() ? kRoundedTileRows

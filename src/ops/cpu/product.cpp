@@ -16,10 +16,11 @@ constexpr size_t kLeastBytes = size_t{64} << 10;  // of weights that a thread ta
 /// Products cut into tasks: pieces of all products for the first rows, then for the next.
 class Tasks {
  public:
-  Tasks(Context& context, const PreparedRows& x, std::span<const Product> products)
+  Tasks(Context& context, const PreparedRows& x, std::span<const Product> products, int first_row)
       : context_(context),
         x_(x),
         products_(products),
+        first_row_(first_row),
         rows_(rows_at_a_time(x)),
         panels_(panels_at_once()) {
     context_.pieces.clear();
@@ -121,7 +122,7 @@ class Tasks {
   void finish(const Product& product, const Place& place, const float* tile, size_t up_tile) const {
     const int column = place.panel * kLanes;
     const auto stride = static_cast<size_t>(product.w->outputs());
-    const size_t start = place.row * stride + column;
+    const size_t start = static_cast<size_t>(first_row_ + place.row) * stride + column;
     const int columns = std::min(kLanes, product.w->outputs() - column);
     if (product.up != nullptr) {
       context_.kernels.finish_swiglu({
@@ -152,6 +153,7 @@ class Tasks {
   Context& context_;
   const PreparedRows& x_;
   std::span<const Product> products_;
+  int first_row_;
   int rows_;
   int panels_;  // at a time
 };
@@ -174,8 +176,10 @@ int panels_a_task(const Kernels& kernels, int rows, size_t panel_bytes) {
   return std::max(1, static_cast<int>(kLeastBytes / panel_bytes) / step) * step;
 }
 
-void multiply_all(Context& context, const PreparedRows& x, std::span<const Product> products) {
-  const Tasks tasks(context, x, products);
+void multiply_all(
+    Context& context, const PreparedRows& x, std::span<const Product> products, int first_row
+) {
+  const Tasks tasks(context, x, products, first_row);
   context.pool.parallel_for(tasks.count(), [&](int task, int thread) { tasks.run(task, thread); });
 }
 

@@ -17,8 +17,11 @@ struct Product {
   float* out = nullptr;             // [rows][outputs]
 };
 
-/// Runs the products of prepared rows on all threads.
-void multiply_all(Context& context, const PreparedRows& x, std::span<const Product> products);
+/// Runs the products of prepared rows on all threads. The first of them is row `first_row` of what
+/// comes out and of residuals.
+void multiply_all(
+    Context& context, const PreparedRows& x, std::span<const Product> products, int first_row
+);
 
 /// Rows that are taken at a time, so that what a product reads of them at once stays in a core's
 /// cache.
