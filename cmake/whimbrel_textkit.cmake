@@ -12,7 +12,7 @@ set(WHIMBREL_CARGO_TARGET_DIR ${cache_home}/whimbrel/cargo-target CACHE PATH
 
 set(textkit_dir ${CMAKE_SOURCE_DIR}/textkit)
 set(textkit_library ${CMAKE_BINARY_DIR}/textkit/libtextkit.a)
-file(GLOB textkit_sources CONFIGURE_DEPENDS ${textkit_dir}/src/*.rs)
+file(GLOB_RECURSE textkit_sources CONFIGURE_DEPENDS ${textkit_dir}/src/*.rs)
 add_custom_command(
   OUTPUT ${textkit_library}
   COMMAND ${CMAKE_COMMAND} -DCARGO=${CARGO} -DMANIFEST=${textkit_dir}/Cargo.toml

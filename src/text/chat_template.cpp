@@ -104,8 +104,10 @@ std::string to_text(const ChatRequest& request) {
 }  // namespace
 
 ChatTemplate ChatTemplate::load(const fs::path& folder, const Tokenizer& tokenizer) {
+  const TemplateSource source = find_template(folder);
   ChatTemplate chat_template;
-  chat_template.handle_ = compile(find_template(folder), folder, *tokenizer.handle_);
+  chat_template.handle_ = compile(source, folder, *tokenizer.handle_);
+  chat_template.tool_format_ = find_tool_format(source.text);
   return chat_template;
 }
 
@@ -115,6 +117,7 @@ ChatTemplate ChatTemplate::load_file(
   const TemplateSource source{read_file(file, Fault::model), file.string()};
   ChatTemplate chat_template;
   chat_template.handle_ = compile(source, folder, *tokenizer.handle_);
+  chat_template.tool_format_ = find_tool_format(source.text);
   return chat_template;
 }
 

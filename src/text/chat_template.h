@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "text/rendered_prompt.h"
 #include "text/tokenizer.h"
+#include "text/tool_format.h"
 
 namespace whimbrel {
 
@@ -43,10 +44,14 @@ class ChatTemplate {
   /// calls raise_exception, fails, or exceeds a bound (10 M steps, depth 100, 8 MiB output).
   RenderedPrompt render(const ChatRequest& request) const;
 
+  /// How the template has a model call tools.
+  ToolFormat tool_format() const { return tool_format_; }
+
  private:
   ChatTemplate() = default;
 
   std::shared_ptr<const textkit::TemplateHandle> handle_;
+  ToolFormat tool_format_ = ToolFormat::none;
 };
 
 }  // namespace whimbrel

@@ -38,6 +38,19 @@ class DetokenizerHandle : public Handle<textkit_detokenizer, textkit_detokenizer
   using Handle::Handle;
 };
 
+class GrammarCompilerHandle
+    : public Handle<textkit_grammar_compiler, textkit_grammar_compiler_free> {
+  using Handle::Handle;
+};
+
+class GrammarHandle : public Handle<textkit_grammar, textkit_grammar_free> {
+  using Handle::Handle;
+};
+
+class GrammarStateHandle : public Handle<textkit_grammar_state, textkit_grammar_state_free> {
+  using Handle::Handle;
+};
+
 /// Throws Error(fault) with the text of an error that textkit returned, and frees it; does nothing
 /// for NULL.
 void check(char* error, Fault fault, std::string_view where);

@@ -64,6 +64,7 @@ class Tokenizer {
 
  private:
   friend class ChatTemplate;
+  friend class GrammarCompiler;
   friend class StreamingDetokenizer;
 
   Tokenizer() = default;

@@ -5,6 +5,7 @@
 #![allow(clippy::missing_safety_doc)]
 
 use crate::detokenizer::StreamingDetokenizer;
+use crate::grammar::{Grammar, GrammarCompiler, GrammarState};
 use crate::template::ChatTemplate;
 use crate::tokenizer::TextTokenizer;
 use minijinja::value::Value;
@@ -21,6 +22,8 @@ const _: fn() = || {
     fn shared<T: Send + Sync>() {}
     shared::<TextTokenizer>();
     shared::<ChatTemplate>();
+    shared::<GrammarCompiler>();
+    shared::<Grammar>();
 };
 
 #[repr(C)]
@@ -32,6 +35,13 @@ pub struct Text {
 #[repr(C)]
 pub struct Ids {
     data: *mut i32,
+    size: usize,
+}
+
+/// Words that belong to a grammar state.
+#[repr(C)]
+pub struct Mask {
+    words: *const u32,
     size: usize,
 }
 
@@ -75,7 +85,7 @@ unsafe fn answer<T>(result: *mut T, work: impl FnOnce() -> Result<T, String>) ->
     }
 }
 
-fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     silence_caught_panics();
     CATCHING.set(CATCHING.get() + 1);
     let result = catch_unwind(AssertUnwindSafe(work));
@@ -332,6 +342,118 @@ pub unsafe extern "C" fn textkit_detokenizer_finish(
 ) -> *mut c_char {
     let finish = || Ok(Text::new(unsafe { &mut *detokenizer }.finish()));
     unsafe { answer(text, finish) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_compiler_new(
+    tokenizer: *const Tokenizer,
+    vocabulary: usize,
+    ends: *const i32,
+    end_count: usize,
+    compiler: *mut *mut GrammarCompiler,
+) -> *mut c_char {
+    let make = || {
+        let (tokenizer, ends) = unsafe { (&*tokenizer, slice(ends, end_count)) };
+        let ends = ends.iter().map(|id| unsigned(*id)).collect::<Result<Vec<u32>, String>>()?;
+        Ok(Box::into_raw(Box::new(GrammarCompiler::new(tokenizer, vocabulary, &ends)?)))
+    };
+    unsafe { answer(compiler, make) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_compiler_free(compiler: *mut GrammarCompiler) {
+    unsafe { free(compiler) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_compile(
+    compiler: *const GrammarCompiler,
+    spec: *const c_char,
+    size: usize,
+    grammar: *mut *mut Grammar,
+) -> *mut c_char {
+    let compile = || {
+        let (compiler, spec) = unsafe { (&*compiler, utf8(spec, size)?) };
+        Ok(Box::into_raw(Box::new(compiler.compile(spec)?)))
+    };
+    unsafe { answer(grammar, compile) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_free(grammar: *mut Grammar) {
+    unsafe { free(grammar) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_state_new(
+    grammar: *const Grammar,
+    state: *mut *mut GrammarState,
+) -> *mut c_char {
+    let make = || Ok(Box::into_raw(Box::new(unsafe { &*grammar }.state())));
+    unsafe { answer(state, make) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_state_copy(
+    state: *const GrammarState,
+    copy: *mut *mut GrammarState,
+) -> *mut c_char {
+    let make = || Ok(Box::into_raw(Box::new(unsafe { &*state }.clone())));
+    unsafe { answer(copy, make) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_state_free(state: *mut GrammarState) {
+    unsafe { free(state) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_allowed(
+    state: *mut GrammarState,
+    mask: *mut Mask,
+) -> *mut c_char {
+    let find = || {
+        let words = unsafe { &mut *state }.allowed()?;
+        Ok(Mask { words: words.as_ptr(), size: words.len() })
+    };
+    unsafe { answer(mask, find) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_accept(
+    state: *mut GrammarState,
+    id: i32,
+    finished: *mut bool,
+) -> *mut c_char {
+    let accept = || {
+        let state = unsafe { &mut *state };
+        state.accept(unsigned(id)?)?;
+        Ok(state.finished())
+    };
+    unsafe { answer(finished, accept) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_acceptable(
+    state: *mut GrammarState,
+    ids: *const i32,
+    size: usize,
+    count: *mut usize,
+) -> *mut c_char {
+    let find = || {
+        let ids = unsafe { slice(ids, size) };
+        let ids = ids.iter().map(|id| unsigned(*id)).collect::<Result<Vec<u32>, String>>()?;
+        unsafe { &mut *state }.acceptable(&ids)
+    };
+    unsafe { answer(count, find) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn textkit_grammar_can_end(
+    state: *mut GrammarState,
+    can_end: *mut bool,
+) -> *mut c_char {
+    unsafe { answer(can_end, || (&mut *state).can_end()) }
 }
 
 #[cfg(test)]
