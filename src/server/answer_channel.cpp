@@ -106,7 +106,6 @@ bool AnswerChannel::begun() const {
 
 AnswerChannel::Output AnswerChannel::take(size_t most) {
   const std::lock_guard lock(mutex_);
-  woken_ = false;
   Output taken;
   taken.response = std::exchange(output_.response, std::nullopt);
   taken.stream = std::exchange(output_.stream, std::nullopt);
@@ -121,8 +120,9 @@ AnswerChannel::Output AnswerChannel::take(size_t most) {
   return taken;
 }
 
-size_t AnswerChannel::waiting() const {
+size_t AnswerChannel::waiting() {
   const std::lock_guard lock(mutex_);
+  woken_ = false;
   return output_.bytes.size();
 }
 

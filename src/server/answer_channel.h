@@ -49,8 +49,8 @@ class AnswerChannel {
   /// Takes at most `most` bytes of a stream.
   Output take(size_t most);
 
-  /// Bytes of a stream that wait to be taken.
-  size_t waiting() const;
+  /// Bytes of a stream that wait to be taken. The next to come wakes again.
+  size_t waiting();
 
   std::string failure() const;
 

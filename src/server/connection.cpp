@@ -133,7 +133,11 @@ void Connection::await_request(std::chrono::milliseconds time) {
 }
 
 void Connection::read_more() {
-  if (reading_ || input_ended_ || stage_ == Stage::closed) {
+  if (reading_ || stage_ == Stage::closed) {
+    return;
+  }
+  if (input_ended_) {
+    on_input_end();
     return;
   }
   reading_ = true;
@@ -191,9 +195,9 @@ void Connection::on_input() {
 }
 
 void Connection::on_input_end() {
-  // One that only stopped sending may still read why it was refused.
-  const bool still_reads = stage_ == Stage::answering && !current_->channel;
-  if (!still_reads) {
+  // One that only stopped sending may still read the rest of its answer, or why it was refused.
+  const bool may_read = stage_ == Stage::answering && (current_->complete || !current_->channel);
+  if (!may_read) {
     close(Outcome::client_left);
   }
 }
@@ -303,6 +307,7 @@ void Connection::close(Outcome outcome) {
 void Connection::log(Outcome outcome) {
   Current& current = *current_;
   current.entry.outcome = outcome;
+  current.entry.request_id = current.frame.request_id;
   current.entry.milliseconds = current.watch.milliseconds();
   const std::string route = current.match.allow.empty() ? "other" : current.request.path;
   const AccessLogEntry entry = current.entry;

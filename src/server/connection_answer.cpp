@@ -31,8 +31,6 @@ void Connection::send_whole(const Response& response) {
   Current& current = *current_;
   current.frame.framing = response.status == 204 ? Framing::no_body : Framing::length;
   current.frame.keep_alive = keep_alive_;
-  current.frame.request_id = current.request.request_id;
-  current.entry.request_id = current.frame.request_id;
   current.entry.status = response.status;
   current.complete = true;
   std::string bytes = response_head(response, current.frame);

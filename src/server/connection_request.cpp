@@ -90,9 +90,9 @@ void Connection::begin_record() {
     return;
   }
   current_.emplace(core_);
-  current_->request.request_id = make_request_id();
   current_->request.client = client_;
   current_->entry.client = client_;
+  current_->frame.request_id = make_request_id();
   core_->count([](HttpCounters& counters) {
     ++counters.requests_begun;
     ++counters.requests_open;
@@ -108,8 +108,9 @@ void Connection::begin_request(RequestHead head, std::string_view head_bytes) {
   request.query = std::move(head.query);
   request.fields = std::move(head.fields);
   if (const std::string* id = request.find("x-request-id"); id != nullptr && is_request_id(*id)) {
-    request.request_id = *id;
+    current.frame.request_id = *id;
   }
+  request.request_id = current.frame.request_id;
   current.entry.method = escape_for_log(request.method);
   current.entry.path = escape_for_log(request.path);
   current.is_http_1_0 = head.is_http_1_0;
@@ -178,8 +179,6 @@ void Connection::dispatch() {
   current.channel = channel;
   current.body.reset();
   const Route& route = *current.match.route;
-  current.frame.request_id = current.request.request_id;
-  current.entry.request_id = current.request.request_id;
   const std::string path = current.request.path;
   const auto exchange = std::make_shared<LiveExchange>(
       std::exchange(current.request, {}), channel, std::move(current.lease)
