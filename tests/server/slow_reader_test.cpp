@@ -57,22 +57,26 @@ TEST(SlowReader, of_a_stream_far_beyond_its_buffer_is_given_up_at_once) {
 }
 
 TEST(SlowReader, of_the_rest_of_an_answer_is_given_up_too) {
+  const std::string much(8 << 20, 'x');
   TestServer server(
-      {public_route("GET", "/whole", answer(std::string(8 << 20, 'x'))),
+      {public_route("GET", "/whole", answer(much)),
        public_route(
            "GET",
            "/stream",
-           [](const ExchangePtr& exchange) {
+           [&](const ExchangePtr& exchange) {
              exchange->start_stream({});
-             exchange->write(std::string(400'000, 'x'));
+             exchange->write(much);
              exchange->finish();
            }
        )},
-      {.limits = {.stream_buffer_bytes = 500'000, .slow_reader_time = milliseconds(200)}}
+      {.limits = {.stream_buffer_bytes = 9 << 20, .slow_reader_time = milliseconds(200)}}
   );
-  RawClient whole(server.port(), kSmallBuffer);
-  whole.send(ask("GET", "/whole"));
-  EXPECT_TRUE(server.counts(Outcome::slow_reader, 1));
+  std::vector<RawClient> clients;
+  for (const char* path : {"/whole", "/stream"}) {
+    clients.emplace_back(server.port(), kSmallBuffer);
+    clients.back().send(ask("GET", path));
+  }
+  EXPECT_TRUE(server.counts(Outcome::slow_reader, 2));
   EXPECT_TRUE(eventually([&] { return server->counters().connections_open == 0; }));
 }
 
