@@ -6,6 +6,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(CURL 7.85 REQUIRED)
+find_package(Boost 1.81 REQUIRED)  # Beast and Asio: headers only
 pkg_check_modules(images REQUIRED IMPORTED_TARGET libjpeg libpng libwebp)
 
 pkg_check_modules(ffmpeg REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libswscale)
