@@ -7,10 +7,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "generate/answer_text.h"
 #include "generate/forward.h"
-#include "generate/stop_text.h"
 #include "models/prompt_chunk.h"
-#include "text/detokenizer.h"
 
 namespace whimbrel {
 
@@ -33,15 +32,13 @@ class Answer {
         cache_(model.make_cache(options.kv_bits)),
         window_(options.kv_limit, prompt),
         sampler_(options.sampling, prompt.ids, tokenizer.size()),
-        detokenizer_(tokenizer, SpecialTokens::skip),
-        stop_text_(options.stops) {}
+        text_(tokenizer, options.stops) {}
 
   Generation make() {
     run_towers();
     decode(prefill());
-    emit(stop_text_.push(detokenizer_.finish()));
-    emit(stop_text_.finish());
-    if (stop_text_.stopped()) {
+    emit(text_.finish());
+    if (text_.stopped()) {
       generation_.finish_reason = FinishReason::stop;
     }
     generation_.dropped = window_.dropped();
@@ -100,8 +97,8 @@ class Answer {
       return false;
     }
     generation_.ids.push_back(id);
-    emit(stop_text_.push(detokenizer_.push(id)));
-    if (stop_text_.stopped()) {
+    emit(text_.push(id));
+    if (text_.stopped()) {
       return false;
     }
     return static_cast<int>(generation_.ids.size()) < options_.max_tokens;
@@ -145,8 +142,7 @@ class Answer {
   nn::KVCache cache_;
   KVWindow window_;
   Sampler sampler_;
-  StreamingDetokenizer detokenizer_;
-  StopText stop_text_;
+  AnswerText text_;
   Stopwatch since_prefill_;
   Generation generation_;
 };

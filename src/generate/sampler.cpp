@@ -124,6 +124,9 @@ void require_valid(const SamplingOptions& options) {
   require_range("repetition_penalty", options.repetition_penalty, 0.01, 100);
   require_range("presence_penalty", options.presence_penalty, -2, 2);
   require_range("frequency_penalty", options.frequency_penalty, -2, 2);
+  for (const auto& [id, bias] : options.logit_bias) {
+    require_range("logit_bias", bias, -100, 100);
+  }
 }
 
 Sampler::Sampler(
@@ -145,6 +148,17 @@ int32_t Sampler::draw(std::span<float> logits) {
 }
 
 int32_t Sampler::draw(const RankedLogits& ranked) {
+  return draw_from(take_logits(ranked));
+}
+
+int32_t Sampler::draw(const RankedLogits& ranked, std::span<const uint32_t> allowed) {
+  const std::span<float> logits = take_logits(ranked);
+  forbid_others(logits, allowed);
+  return draw_from(logits);
+}
+
+/// The logits that may be drawn from, and their peaks.
+std::span<float> Sampler::take_logits(const RankedLogits& ranked) {
   const size_t count = std::min(ranked.logits.size(), static_cast<size_t>(vocabulary_));
   const std::span<float> logits = ranked.logits.first(count);
   const size_t whole_runs = count / kRun;
@@ -160,6 +174,26 @@ int32_t Sampler::draw(const RankedLogits& ranked) {
         "whimbrel verify -m DIR"
     );
   }
+  return logits;
+}
+
+void Sampler::forbid_others(std::span<float> logits, std::span<const uint32_t> allowed) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (size_t id = 0; id < logits.size(); ++id) {
+    const bool may_come = id / 32 < allowed.size() && (allowed[id / 32] >> (id % 32) & 1) != 0;
+    logits[id] = may_come ? logits[id] : kNever;
+  }
+  for (size_t run = 0; run < peaks_.size(); ++run) {
+    peaks_[run] = *std::ranges::max_element(run_of(logits, run));
+  }
+  if (*std::ranges::max_element(peaks_) == kNever) {
+    throw Error(
+        Fault::model, "grammar", "got no token that may come next, expected one; change the grammar"
+    );
+  }
+}
+
+int32_t Sampler::draw_from(std::span<float> logits) {
   penalise(logits);
   const int32_t id = options_.temperature == 0 ? best(logits) : sample(logits);
   ++answer_counts_[id];
@@ -175,6 +209,9 @@ void Sampler::penalise(std::span<float> logits) {
       peaks_[place / kRun] = *std::ranges::max_element(run_of(logits, place / kRun));
     }
   };
+  for (const auto& [id, bias] : options_.logit_bias) {
+    change(id, [bias = bias](float x) { return x + bias; });
+  }
   const auto repeat = [&](int32_t id) {
     change(id, [penalty](float x) { return x > 0 ? x / penalty : x * penalty; });
   };

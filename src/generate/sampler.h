@@ -5,6 +5,7 @@
 #include <random>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace whimbrel {
@@ -18,6 +19,7 @@ struct SamplingOptions {
   double repetition_penalty = 1.0;  // for tokens of prompt and answer (CTRL paper, HF)
   double presence_penalty = 0.0;    // once for each token of the answer (OpenAI)
   double frequency_penalty = 0.0;   // for each time a token stands in the answer (OpenAI)
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  // added to the logits of these ids
   std::optional<uint64_t> seed = std::nullopt;
 };
 
@@ -42,10 +44,17 @@ class Sampler {
   /// not finite.
   int32_t draw(const RankedLogits& ranked);
 
+  /// The same of the ids alone whose bit is set: id % 32 of word id / 32. Throws
+  /// Error(Fault::model) where none is.
+  int32_t draw(const RankedLogits& ranked, std::span<const uint32_t> allowed);
+
   /// The same for logits [vocab_size] alone.
   int32_t draw(std::span<float> logits);
 
  private:
+  std::span<float> take_logits(const RankedLogits& ranked);
+  int32_t draw_from(std::span<float> logits);
+  void forbid_others(std::span<float> logits, std::span<const uint32_t> allowed);
   void penalise(std::span<float> logits);
   int32_t best(std::span<const float> logits) const;
   int32_t sample(std::span<const float> logits);

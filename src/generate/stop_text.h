@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,10 @@ class StopText {
   /// What was held back, when the stream ends otherwise.
   std::string finish();
 
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return stop_.has_value(); }
+
+  /// The stop string that came.
+  const std::optional<std::string>& stop() const { return stop_; }
 
  private:
   /// The beginning of at least one stop; the first node is the empty one.
@@ -42,7 +46,7 @@ class StopText {
   std::vector<Node> nodes_ = std::vector<Node>(1);
   uint32_t node_ = 0;
   std::string held_;
-  bool stopped_ = false;
+  std::optional<std::string> stop_;
 };
 
 }  // namespace whimbrel

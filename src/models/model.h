@@ -55,6 +55,12 @@ class Model {
   /// The coarsest dtype that its operations round activations to.
   mx::Dtype rounding() const { return decoder_.rounding(); }
 
+  /// What activations are held in.
+  mx::Dtype dtype() const { return decoder_.dtype(); }
+
+  /// Of a cache without codes.
+  mx::Dtype kv_dtype() const { return decoder_.kv_dtype(); }
+
   const nn::DecoderConfig& config() const { return decoder_.config(); }
 
  private:

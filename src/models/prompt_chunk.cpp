@@ -50,8 +50,12 @@ nn::Chunk prompt_chunk(
   return chunk;
 }
 
+nn::Chunk answer_chunk(const Prompt& prompt, int cached, std::span<const int32_t> ids) {
+  return {.ids = ids, .offset = cached + prompt.positions.delta};
+}
+
 nn::Chunk next_chunk(const Prompt& prompt, int cached, const int32_t& id) {
-  return {.ids = {&id, 1}, .offset = cached + prompt.positions.delta};
+  return answer_chunk(prompt, cached, {&id, 1});
 }
 
 }  // namespace whimbrel

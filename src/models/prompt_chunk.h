@@ -13,6 +13,9 @@ nn::Chunk prompt_chunk(
     const Prompt& prompt, std::span<const nn::Features> features, int first, int end
 );
 
+/// Tokens of an answer behind `cached` tokens of a sequence that began with `prompt`.
+nn::Chunk answer_chunk(const Prompt& prompt, int cached, std::span<const int32_t> ids);
+
 /// One token behind `cached` tokens of a sequence that began with `prompt`: the decode step.
 nn::Chunk next_chunk(const Prompt& prompt, int cached, const int32_t& id);
 nn::Chunk next_chunk(const Prompt& prompt, int cached, int32_t&& id) = delete;  // would be gone

@@ -43,6 +43,9 @@ class Decoder {
   /// Of its operations (ops::Ops::rounding).
   mx::Dtype rounding() const { return ops_.rounding(); }
 
+  /// What activations are held in.
+  mx::Dtype dtype() const { return ops_.dtype(); }
+
   /// Of a cache without codes.
   mx::Dtype kv_dtype() const { return ops_.kv_dtype(); }
 

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/memory_ledger.h"
+#include "engine/prefix_key.h"
+#include "engine/request.h"
+#include "engine/step_plan.h"
+#include "generate/answer_text.h"
+#include "generate/sampler.h"
+#include "models/model.h"
+
+namespace whimbrel {
+
+/// A request on its way, shared by its answers.
+struct RunningRequest {
+  uint64_t id = 0;
+  Request request;
+  EventSink sink;
+  PrefixKey key;
+  MemoryLedger::Share share = {};
+  std::vector<nn::Features> features = {};  // of each picture and video, once a tower has seen it
+  std::vector<bool> encoded = {};
+  int open_answers = 0;
+  Stopwatch since_submitted = {};
+  Stopwatch since_admitted = {};
+  Stopwatch since_first_token = {};
+  RequestTimings timings = {};
+};
+
+/// One answer being made: everything that its steps change.
+struct Sequence {
+  uint64_t id = 0;
+  std::shared_ptr<RunningRequest> request;
+  int choice = 0;
+  nn::KVCache cache;
+  std::vector<int32_t> answer = {};  // drawn; the last one is not in the cache yet
+  Sampler sampler;
+  AnswerText text;
+  std::optional<GrammarState> grammar = std::nullopt;  // once it holds
+
+  const Prompt& prompt() const { return request->request.prompt; }
+  bool reads_prompt() const { return cache.tokens() < prompt().tokens(); }
+};
+
+/// The first picture or video that has tokens from `token` on and that no tower has seen; the
+/// number of media where there is none.
+size_t next_medium(const RunningRequest& request, int token);
+
+SequenceState state_of(const Sequence& sequence);
+
+/// The forward's input for rows of a plan.
+nn::Chunk chunk_of(const Sequence& sequence, const StepRows& rows);
+
+}  // namespace whimbrel

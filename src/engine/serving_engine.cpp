@@ -1,0 +1,128 @@
+#include "engine/serving_engine.h"
+
+#include "base/error.h"
+#include "engine/memory_estimate.h"
+
+namespace whimbrel {
+
+ServingEngine::ServingEngine(
+    const Model& model,
+    const ModelShape& shape,
+    const Tokenizer& tokenizer,
+    const ServingOptions& options
+)
+    : options_(options),
+      core_(model, shape, tokenizer, options),
+      status_(core_.status()),
+      thread_([this](const std::stop_token& stop) { serve(stop); }) {}
+
+ServingEngine::~ServingEngine() {
+  thread_.request_stop();
+  wake_.notify_all();
+}
+
+std::optional<uint64_t> ServingEngine::submit(Request request, EventSink sink) {
+  require_answerable(request);
+  auto running = std::make_shared<RunningRequest>();
+  running->key = prefix_key(request.prompt);
+  running->request = std::move(request);
+  running->sink = std::move(sink);
+  const int64_t tokens = running->request.prompt.tokens();
+  {
+    const std::lock_guard lock(mutex_);
+    const ServingCore::Queue waiting = queue_;
+    if (waiting.requests >= options_.queue ||
+        (waiting.requests > 0 && waiting.tokens + tokens > options_.queue_tokens)) {
+      return std::nullopt;
+    }
+    running->id = next_id_++;
+    queue_.requests += 1;
+    queue_.tokens += tokens;
+    added_.push_back(running);
+  }
+  wake_.notify_one();
+  return running->id;
+}
+
+void ServingEngine::cancel(uint64_t id) {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_.push_back(id);
+  }
+  wake_.notify_one();
+}
+
+ServingStatus ServingEngine::status() const {
+  const std::lock_guard lock(mutex_);
+  ServingStatus status = status_;
+  status.queued = queue_.requests;
+  return status;
+}
+
+void ServingEngine::require_answerable(const Request& request) const {
+  const int tokens = request.prompt.tokens();
+  if (request.max_tokens < 1 || tokens < 1 || tokens + request.max_tokens > options_.context) {
+    throw Error(
+        Fault::input,
+        "context",
+        "got a prompt of {} tokens and {} for the answer, expected at most {} together",
+        tokens,
+        request.max_tokens,
+        options_.context
+    );
+  }
+  require_valid(request.sampling);
+  const uint64_t bytes = core_.bytes_of(request);
+  if (bytes > options_.memory) {
+    throw Error(
+        Fault::memory,
+        "memory",
+        "got a request that needs {}, expected at most {}; ask for a shorter answer, fewer answers "
+        "or smaller pictures",
+        size_text(bytes),
+        size_text(options_.memory)
+    );
+  }
+}
+
+void ServingEngine::serve(const std::stop_token& stop) {
+  while (take_inbox(stop)) {
+    core_.step();
+    publish();
+  }
+  core_.cancel_all();
+  publish();
+}
+
+/// Waits until there is something to do; false where it is time to stop.
+bool ServingEngine::take_inbox(const std::stop_token& stop) {
+  std::vector<std::shared_ptr<RunningRequest>> added;
+  std::vector<uint64_t> cancelled;
+  {
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, stop, [this] {
+      return core_.busy() || !added_.empty() || !cancelled_.empty();
+    });
+    std::swap(added, added_);
+    std::swap(cancelled, cancelled_);
+  }
+  for (std::shared_ptr<RunningRequest>& request : added) {
+    core_.add(std::move(request));
+  }
+  for (const uint64_t id : cancelled) {
+    core_.cancel(id);
+  }
+  return !stop.stop_requested();
+}
+
+void ServingEngine::publish() {
+  const std::lock_guard lock(mutex_);
+  status_ = core_.status();
+  queue_ = core_.queue();
+  for (const std::shared_ptr<RunningRequest>& request : added_) {
+    queue_.requests += 1;
+    queue_.tokens += request->request.prompt.tokens();
+  }
+}
+
+}  // namespace whimbrel

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "engine/serving_core.h"
+
+namespace whimbrel {
+
+/// Answers requests from many threads on one thread of its own, which alone uses the model.
+class ServingEngine {
+ public:
+  /// The model and tokenizer outlive it.
+  ServingEngine(
+      const Model& model,
+      const ModelShape& shape,
+      const Tokenizer& tokenizer,
+      const ServingOptions& options
+  );
+
+  /// Ends all requests that are left, as if they were cancelled.
+  ~ServingEngine();
+
+  ServingEngine(const ServingEngine&) = delete;
+  ServingEngine& operator=(const ServingEngine&) = delete;
+
+  /// Takes a request; its events come from another thread, perhaps before this returns. Returns its
+  /// number, nothing where too many requests wait. Throws Error(Fault::input) where prompt and
+  /// answer are longer than the context, Error(Fault::memory) where they never fit,
+  /// Error(Fault::usage) on sampling options or stop texts out of range.
+  std::optional<uint64_t> submit(Request request, EventSink sink);
+
+  /// Ends a request at the next step's end. Does nothing where it has ended.
+  void cancel(uint64_t id);
+
+  /// As it was behind the last step.
+  ServingStatus status() const;
+
+ private:
+  void require_answerable(const Request& request) const;
+  void serve(const std::stop_token& stop);
+  bool take_inbox(const std::stop_token& stop);
+  void publish();
+
+  ServingOptions options_;
+  ServingCore core_;  // of the serving thread
+  mutable std::mutex mutex_;
+  std::condition_variable_any wake_;
+  // Guarded by the mutex:
+  std::vector<std::shared_ptr<RunningRequest>> added_;
+  std::vector<uint64_t> cancelled_;
+  ServingStatus status_;
+  ServingCore::Queue queue_ = {};  // those that were just added included
+  uint64_t next_id_ = 1;
+  std::jthread thread_;
+};
+
+}  // namespace whimbrel

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+namespace whimbrel {
+
+/// Bounds on what a serving engine does at a time.
+struct ServingOptions {
+  int context = 0;                   // tokens of a prompt and one answer
+  int parallel = 16;                 // answers that are computed at a time
+  int queue = 64;                    // requests that wait
+  int64_t queue_tokens = 256 << 10;  // tokens of their prompts
+  int prefill_chunk = 512;           // prompt tokens of a step
+  int kv_bits = 0;                   // 8: keys and values in 8 bits
+  uint64_t memory = 0;               // bytes for caches, features and pictures
+  uint64_t prefix_memory = 0;        // of these at most for prompts that were answered
+  uint64_t feature_memory = 0;       // and for what towers made of pictures
+};
+
+/// What a serving engine is doing.
+struct ServingStatus {
+  int running = 0;  // requests
+  int queued = 0;
+  uint64_t memory_budget = 0;
+  uint64_t memory_used = 0;
+  uint64_t prefix_bytes = 0;
+  uint64_t feature_bytes = 0;
+  // Since the start:
+  uint64_t finished = 0;
+  uint64_t failed = 0;
+  uint64_t cancelled = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t cached_tokens = 0;
+  uint64_t answer_tokens = 0;
+  uint64_t pictures_encoded = 0;
+  uint64_t pictures_cached = 0;
+  uint64_t steps = 0;
+};
+
+}  // namespace whimbrel

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace whimbrel {
+
+/// What a scheduler has to know of a sequence.
+struct SequenceState {
+  uint64_t id = 0;
+  int tokens = 0;  // of the prompt
+  int ready = 0;   // of these, up to the first picture that no tower has seen
+  int cached = 0;  // tokens in the cache, answer's included
+  int answer = 0;  // tokens of the answer that were drawn; 0: the prompt is not yet read
+
+  bool reads_prompt() const { return cached < tokens; }
+  bool waits_for_tower() const { return reads_prompt() && cached == ready; }
+};
+
+/// All that a step depends on. Sequences stand in the order in which they were admitted.
+struct StepState {
+  std::vector<SequenceState> sequences = {};
+  int most_rows = 512;          // of prompts, and of one answer that is read again, in a step
+  bool tower_ran = false;       // in the step before
+  uint64_t last_prefilled = 0;  // sequence whose turn came last; 0: none's
+  uint64_t last_encoded = 0;
+};
+
+/// Tokens [first, end) of a sequence: of its prompt, or behind it of its answer.
+struct StepRows {
+  uint64_t id = 0;
+  int first = 0;
+  int end = 0;
+
+  friend bool operator==(const StepRows&, const StepRows&) = default;
+};
+
+/// One step: the tower on the next picture of one sequence, or a forward.
+struct StepPlan {
+  std::optional<uint64_t> tower = std::nullopt;
+  std::vector<StepRows> prefill = {};  // of prompts, at most StepState::most_rows in all
+  std::vector<StepRows> decode = {};   // of answers; more than one row where one is read again
+
+  bool empty() const { return !tower && prefill.empty() && decode.empty(); }
+};
+
+/// Every answer gets its next token in each forward. Prompts share what rows a forward has for
+/// them, beginning with the one behind the last in turn, so that a short prompt does not wait for
+/// the whole of a long one. A picture is encoded between two forwards where answers wait for them.
+StepPlan plan_step(const StepState& state);
+
+}  // namespace whimbrel
