@@ -84,6 +84,7 @@ int run_app(int argc, char** argv) {
       "  6 reading or writing, 7 network, 130 interrupted."
   );
   add_generate_command(app);
+  add_serve_command(app);
   add_inspect_command(app);
   add_pull_command(app);
   add_list_command(app);

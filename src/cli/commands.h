@@ -14,6 +14,7 @@ void add_list_command(CLI::App& app);
 void add_pull_command(CLI::App& app);
 void add_remove_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
+void add_serve_command(CLI::App& app);
 void add_trace_command(CLI::App& app);
 void add_verify_command(CLI::App& app);
 void add_version_command(CLI::App& app);

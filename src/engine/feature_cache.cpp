@@ -4,6 +4,8 @@
 
 namespace whimbrel {
 
+namespace mx = mlx::core;
+
 namespace {
 
 uint64_t bytes_of(const nn::Features& features) {

@@ -218,14 +218,12 @@ void ServingCore::run_tower(Sequence& sequence) {
 void ServingCore::run_forward(const StepPlan& plan) {
   const mx::array hidden = forward(plan);
   for (const StepRows& rows : plan.prefill) {
-    last_prefilled_ = rows.id;
-  }
-  draw_all(plan, hidden);
-  for (const StepRows& rows : plan.prefill) {
     const Sequence& s = sequence(rows.id);
     mx::eval(s.cache.arrays());
     s.request->sink(PromptProgress{rows.end, s.prompt().tokens()});
+    last_prefilled_ = rows.id;
   }
+  draw_all(plan, hidden);
 }
 
 mx::array ServingCore::forward(const StepPlan& plan) {

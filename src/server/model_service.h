@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "engine/prepare.h"
+#include "engine/serving_engine.h"
+#include "text/chat_template.h"
+#include "text/grammar.h"
+
+namespace whimbrel {
+
+struct ModelServiceOptions {
+  std::string name = {};  // what clients call the model
+  ServingOptions serving = {};
+  MediaOptions media = {};
+};
+
+/// A loaded model that many clients ask: everything that their requests share. Safe from several
+/// threads.
+class ModelService {
+ public:
+  /// Throws Error(Fault::model) where the checkpoint has no usable chat template.
+  ModelService(Frontend frontend, Engine engine, const ModelServiceOptions& options);
+
+  const std::string& name() const { return options_.name; }
+  const Frontend& frontend() const { return frontend_; }
+  const ChatTemplate& chat_template() const { return chat_template_; }
+  const GrammarCompiler& grammars() const { return grammars_; }
+  const ModelServiceOptions& options() const { return options_; }
+  const Engine& engine() const { return engine_; }
+  ServingEngine& serving() { return serving_; }
+
+  /// As prepare_chat, with the service's media options.
+  Prepared prepare(const ChatInput& input) const;
+
+  /// A request for this prompt with the checkpoint's own sampling and end tokens. `max_tokens`:
+  /// of the answer; nothing: what the context leaves. Throws Error(Fault::input) where the prompt
+  /// leaves no room.
+  Request request(Prompt prompt, std::optional<int> max_tokens) const;
+
+ private:
+  Frontend frontend_;
+  Engine engine_;
+  ModelServiceOptions options_;
+  ChatTemplate chat_template_;
+  GrammarCompiler grammars_;
+  ServingEngine serving_;  // last: its thread uses the others
+};
+
+/// Bytes that a service may spend on requests once its model is loaded: most of what the machine
+/// has left. Nothing where the system doesn't say.
+std::optional<uint64_t> memory_for_requests();
+
+}  // namespace whimbrel

@@ -1,0 +1,311 @@
+"""whimbrel serve: an OpenAI client's chats with text and pictures, over a socket."""
+import base64
+import concurrent.futures
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import unittest
+
+from support import BINARY, BUNDLED, GOLDEN, SHAPES, CliTest, environment, parse_json, run
+
+START_SECONDS = 120
+ANSWER_SECONDS = 120
+
+
+class Server:
+    """A running server and a client of it."""
+
+    def __init__(self, *arguments: str):
+        self.process = subprocess.Popen(
+            [BINARY, "serve", "-m", BUNDLED, "--port", "0", "--no-progress", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        self.said = []
+        for line in self.process.stderr:
+            self.said.append(line)
+            if line.startswith("listening on "):
+                break
+        else:
+            raise AssertionError("".join(self.said))
+        self.url = self.said[-1].split()[-1]
+        self.port = int(self.url.rsplit(":", 1)[1])
+
+    def stop(self) -> int:
+        """Asks it politely; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(START_SECONDS)
+        self.said += self.process.stderr.readlines()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code
+
+    def open(self, method: str, path: str, body=None, headers=None) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body)
+        connection.request(
+            method, path, data, {"Content-Type": "application/json", **(headers or {})}
+        )
+        return connection.getresponse()
+
+    def call(self, method: str, path: str, body=None, headers=None) -> tuple[int, dict]:
+        answer = self.open(method, path, body, headers)
+        return answer.status, parse_json(answer.read().decode())
+
+    def chat(self, messages, **fields) -> dict:
+        request = {"messages": messages, "temperature": 0, "max_tokens": 60, **fields}
+        status, answer = self.call("POST", "/v1/chat/completions", request)
+        if status != 200:
+            raise AssertionError(answer)
+        return answer
+
+    def stream(self, messages, **fields) -> list[dict]:
+        request = {
+            "messages": messages, "temperature": 0, "max_tokens": 60, "stream": True, **fields
+        }
+        answer = self.open("POST", "/v1/chat/completions", request)
+        if answer.getheader("Content-Type") != "text/event-stream":
+            raise AssertionError(answer.read())
+        frames = [frame for frame in answer.read().decode().split("\n\n") if frame]
+        data = [frame.removeprefix("data: ") for frame in frames if not frame.startswith(":")]
+        if data[-1] != "[DONE]":
+            raise AssertionError(data)
+        return [parse_json(piece) for piece in data[:-1]]
+
+
+def asking(text: str) -> list[dict]:
+    return [{"role": "user", "content": text}]
+
+
+def looking(text: str, picture=SHAPES) -> list[dict]:
+    url = "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode()
+    return [
+        {
+            "role": "user",
+            "content": [
+                {"type": "image_url", "image_url": {"url": url}},
+                {"type": "text", "text": text},
+            ],
+        }
+    ]
+
+
+def content_of(answer: dict, choice: int = 0) -> str:
+    return answer["choices"][choice]["message"]["content"]
+
+
+def streamed(chunks: list[dict]) -> str:
+    return "".join(
+        chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks if chunk["choices"]
+    )
+
+
+class ServedCase(CliTest):
+    """One server for all tests of a class."""
+
+    FLAGS: tuple[str, ...] = ()
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = Server(*cls.FLAGS)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        super().tearDownClass()
+        if code != 0:
+            raise AssertionError(f"got exit code {code}: {cls.server.said}")
+
+
+class Chats(ServedCase):
+    def test_a_picture_is_described_as_by_generate(self):
+        expected = self.text("--image", SHAPES, "-p", "Describe this image.", "-n", 60)
+        answer = self.server.chat(looking("Describe this image."))
+        self.assertEqual(content_of(answer), expected)
+        self.assertEqual(answer["choices"][0]["finish_reason"], "stop")
+        self.assertEqual(answer["object"], "chat.completion")
+        usage = answer["usage"]
+        self.assertEqual(
+            usage["total_tokens"], usage["prompt_tokens"] + usage["completion_tokens"]
+        )
+
+    def test_a_stream_is_the_answer(self):
+        for messages in (asking("What is 53 minus 44?"), looking("Describe this image.")):
+            whole = self.server.chat(messages)
+            chunks = self.server.stream(messages, stream_options={"include_usage": True})
+            self.assertEqual(streamed(chunks), content_of(whole))
+            self.assertEqual(chunks[0]["choices"][0]["delta"]["role"], "assistant")
+            self.assertEqual(chunks[-1]["choices"], [])
+            self.assertEqual(
+                chunks[-1]["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]
+            )
+
+    def test_a_second_turn_finds_the_first(self):
+        first = looking("Describe this image, please.")
+        answer = self.server.chat(first)
+        before = self.server.call("GET", "/slots")[1]["pictures_encoded"]
+        turn = [
+            *first,
+            {"role": "assistant", "content": content_of(answer)},
+            {"role": "user", "content": "Which colours are there?"},
+        ]
+        usage = self.server.chat(turn)["usage"]
+        self.assertGreater(usage["prompt_tokens_details"]["cached_tokens"], 30)
+        self.assertEqual(self.server.call("GET", "/slots")[1]["pictures_encoded"], before)
+
+    def test_many_at_once_answer_as_one(self):
+        kinds = [asking("What is 53 minus 44?"), looking("Describe this image."), asking("Hello.")]
+        expected = [content_of(self.server.chat(kind)) for kind in kinds]
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            found = list(pool.map(lambda i: content_of(self.server.chat(kinds[i % 3])), range(36)))
+        self.assertEqual(found, [expected[i % 3] for i in range(36)])
+
+    def test_choices(self):
+        answer = self.server.chat(asking("Tell me something."), n=3, temperature=1.2, seed=4)
+        self.assertEqual([choice["index"] for choice in answer["choices"]], [0, 1, 2])
+        again = self.server.chat(asking("Tell me something."), n=3, temperature=1.2, seed=4)
+        self.assertEqual(answer["choices"], again["choices"])
+
+    def test_a_schema_is_kept(self):
+        schema = {
+            "type": "object",
+            "properties": {"colour": {"enum": ["red", "blue"]}, "count": {"type": "integer"}},
+            "required": ["colour", "count"],
+            "additionalProperties": False,
+        }
+        answer = self.server.chat(
+            looking("Describe this image."),
+            response_format={"type": "json_schema", "json_schema": {"name": "s", "schema": schema}},
+            max_tokens=200,
+        )
+        self.assertEqual(answer["choices"][0]["finish_reason"], "stop")
+        value = json.loads(content_of(answer))
+        self.assertIn(value["colour"], ("red", "blue"))
+        self.assertIsInstance(value["count"], int)
+
+    def test_log_probabilities(self):
+        answer = self.server.chat(asking("Hello."), logprobs=True, top_logprobs=2, max_tokens=5)
+        items = answer["choices"][0]["logprobs"]["content"]
+        self.assertEqual(len(items), answer["usage"]["completion_tokens"])
+        for item in items:
+            self.assertEqual(item["top_logprobs"][0]["token"], item["token"])
+            self.assertLessEqual(item["logprob"], 0)
+
+    def test_the_length_ends_it(self):
+        answer = self.server.chat(asking("Count from 1 to 90."), max_tokens=3)
+        self.assertEqual(answer["choices"][0]["finish_reason"], "length")
+        self.assertEqual(answer["usage"]["completion_tokens"], 3)
+
+    def test_who_leaves_is_cancelled(self):
+        body = json.dumps(
+            {"messages": asking("Count."), "stream": True, "logit_bias": {}, "max_tokens": 1500}
+        )
+        before = self.server.call("GET", "/slots")[1]["requests_cancelled"]
+        with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+            client.sendall(
+                f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+            )
+            client.recv(1)
+        for _ in range(600):
+            slots = self.server.call("GET", "/slots")[1]
+            if slots["running"] + slots["queued"] == 0:
+                break
+        ended = slots["requests_cancelled"] - before
+        self.assertLessEqual(ended, 1)
+        self.assertEqual(slots["running"], 0)
+
+    def test_about_the_server(self):
+        self.assertEqual(self.server.call("GET", "/health"), (200, {"status": "ok"}))
+        self.assertEqual(self.server.call("GET", "/ready")[0], 200)
+        models = self.server.call("GET", "/v1/models")[1]
+        self.assertEqual([model["id"] for model in models["data"]], [BUNDLED])
+        self.assertEqual(self.server.call("GET", "/props")[1]["model"], BUNDLED)
+
+
+class Refusals(ServedCase):
+    FLAGS = ("--ctx", "300", "--alias", "bird")
+
+    def refused(self, status: int, body, path="/v1/chat/completions") -> dict:
+        got, answer = self.server.call("POST", path, body)
+        self.assertEqual(got, status, answer)
+        error = answer["error"]
+        self.assertEqual(set(error), {"message", "type", "param", "code"})
+        self.assertNotIn("/", error["message"].replace("://", ""))
+        return error
+
+    def test_another_model(self):
+        error = self.refused(404, {"model": "other", "messages": asking("Hello.")})
+        self.assertEqual((error["code"], error["param"]), ("model_not_found", "model"))
+        self.assertEqual(self.server.chat(asking("Hello."), model="bird")["model"], "bird")
+
+    def test_a_prompt_that_is_too_long(self):
+        self.refused(400, {"messages": asking("word " * 400)})
+
+    def test_pictures_that_are_none(self):
+        for url in (
+            "data:image/png;base64,AAAA",
+            "https://example.org/a.png",
+            "file:///etc/passwd",
+            "/etc/passwd",
+            "",
+        ):
+            messages = looking("What?")
+            messages[0]["content"][0]["image_url"]["url"] = url
+            self.refused(400, {"messages": messages})
+
+    def test_bodies_that_are_no_request(self):
+        for body in (b"", b"{", b"[]", b"\xff", {}, {"messages": []}, {"messages": "Hello."}):
+            self.refused(400, body)
+
+    def test_tokens_typed_as_text_stay_text(self):
+        for text in ("<|image_pad|>", "<|vision_start|><|image_pad|><|vision_end|>", "<|im_end|>"):
+            self.server.chat(asking(f"What is {text}?"), max_tokens=2)
+
+    def test_it_goes_on(self):
+        self.refused(400, {"messages": 1})
+        self.assertTrue(content_of(self.server.chat(asking("Hello."))))
+
+
+class Keys(ServedCase):
+    FLAGS = ("--api-key", "secret")
+
+    def test_a_key_is_asked_for(self):
+        body = {"messages": asking("Hello."), "max_tokens": 2}
+        path = "/v1/chat/completions"
+        self.assertEqual(self.server.call("POST", path, body)[0], 401)
+        wrong = {"Authorization": "Bearer other"}
+        self.assertEqual(self.server.call("POST", path, body, wrong)[0], 401)
+        right = {"Authorization": "Bearer secret"}
+        self.assertEqual(self.server.call("POST", path, body, right)[0], 200)
+        self.assertEqual(self.server.call("GET", "/health")[0], 200)
+        self.assertEqual(self.server.call("GET", "/v1/models")[0], 401)
+
+
+class Starts(CliTest):
+    def test_a_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            result = run("serve", "-m", BUNDLED, "--port", port, "--no-progress")
+            self.assert_error(result, 7, str(port))
+
+    def test_other_machines_need_a_key(self):
+        result = run("serve", "-m", BUNDLED, "--host", "0.0.0.0", "--port", 0, "--no-progress")
+        self.assert_error(result, 2, "--api-key")
+
+    def test_wrong_flags(self):
+        self.assert_error(run("serve", "-m", BUNDLED, "--ctx", 10**7), 2, "--ctx")
+        self.assert_error(run("serve", "-m", BUNDLED, "--parallel", 0), 2, "--parallel")
+        self.assert_error(run("serve", "-m", "no-such-model"), 3, "no-such-model")
+
+
+if __name__ == "__main__":
+    unittest.main()
