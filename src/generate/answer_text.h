@@ -31,7 +31,9 @@ class AnswerText {
   bool stopped() const { return stop_text_.stopped(); }
 
   /// The stop text that came.
-  const std::optional<std::string>& stop() const { return stop_text_.stop(); }
+  std::optional<std::string> stop() const {
+    return stopped() ? std::optional(stop_text_.matched()) : std::nullopt;
+  }
 
  private:
   StreamingDetokenizer detokenizer_;

@@ -62,7 +62,7 @@ uint32_t StopText::step(uint32_t node, char c) const {
 }
 
 std::string StopText::push(std::string_view piece) {
-  if (stop_) {
+  if (stopped_) {
     return "";
   }
   std::string text = std::exchange(held_, {});
@@ -70,8 +70,9 @@ std::string StopText::push(std::string_view piece) {
     text += c;
     node_ = step(node_, c);
     if (nodes_[node_].stop > 0) {
-      stop_ = text.substr(text.size() - nodes_[node_].stop);
-      text.resize(text.size() - stop_->size());
+      stopped_ = true;
+      matched_ = text.substr(text.size() - nodes_[node_].stop);
+      text.resize(text.size() - nodes_[node_].stop);
       return text;
     }
   }
@@ -81,7 +82,7 @@ std::string StopText::push(std::string_view piece) {
 }
 
 std::string StopText::finish() {
-  return stop_ ? "" : std::exchange(held_, {});
+  return stopped_ ? "" : std::exchange(held_, {});
 }
 
 }  // namespace whimbrel

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +23,10 @@ class StopText {
   /// What was held back, when the stream ends otherwise.
   std::string finish();
 
-  bool stopped() const { return stop_.has_value(); }
+  bool stopped() const { return stopped_; }
 
-  /// The stop string that came.
-  const std::optional<std::string>& stop() const { return stop_; }
+  /// The stop string that ended the text; empty while none did.
+  const std::string& matched() const { return matched_; }
 
  private:
   /// The beginning of at least one stop; the first node is the empty one.
@@ -46,7 +45,8 @@ class StopText {
   std::vector<Node> nodes_ = std::vector<Node>(1);
   uint32_t node_ = 0;
   std::string held_;
-  std::optional<std::string> stop_;
+  std::string matched_;
+  bool stopped_ = false;
 };
 
 }  // namespace whimbrel
