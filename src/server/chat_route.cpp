@@ -40,7 +40,7 @@ class ChatDelivery {
   }
 
   /// Hands the request over. A stream's head leaves before its first event is written.
-  void begin(ModelService& service, Request request, const std::shared_ptr<ChatDelivery>& self) {
+  void begin(ModelService& service, whimbrel::Request request, const std::shared_ptr<ChatDelivery>& self) {
     std::optional<uint64_t> id;
     {
       const std::lock_guard lock(mutex_);
@@ -144,13 +144,13 @@ std::string end_of(const Prompt& prompt, const Tokenizer& tokenizer) {
   return tokenizer.decode(std::span(prompt.ids).last(count), SpecialTokens::keep);
 }
 
-Request request_of(
+whimbrel::Request request_of(
     const ModelService& service,
     const wire::ChatCompletionRequest& asked,
     Prompt prompt,
     bool reasoning_opened
 ) {
-  Request request = service.request(std::move(prompt), asked.generation.max_tokens);
+  whimbrel::Request request = service.request(std::move(prompt), asked.generation.max_tokens);
   request.sampling = wire::apply(asked.generation.sampling, request.sampling);
   request.stops = asked.generation.stops;
   request.choices = asked.generation.choices;
@@ -203,7 +203,7 @@ void answer_chat(
   const bool opened = opens_reasoning(end_of(prompt, service.frontend().tokenizer));
   wire::ChatAnswerInfo info = info_of(service, asked, prompt, exchange->request().request_id);
   info.form.reasoning_opened = opened;
-  Request request = request_of(service, asked, std::move(prompt), opened);
+  whimbrel::Request request = request_of(service, asked, std::move(prompt), opened);
   request.scope = exchange->request().tenant;
   const auto delivery = std::make_shared<ChatDelivery>(
       std::move(exchange),
