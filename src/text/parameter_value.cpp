@@ -25,6 +25,16 @@ std::string_view kind_of(const Json& value) {
   return value.is_number() ? "number" : value.type_name();
 }
 
+/// What a JSON pointer leads to; null where it is none, or leads nowhere.
+const Json* find_pointer(const Json& root, const std::string& text) {
+  try {
+    const Json::json_pointer pointer(text);
+    return root.contains(pointer) ? &root.at(pointer) : nullptr;
+  } catch (const Json::exception&) {
+    return nullptr;
+  }
+}
+
 class KindFinder {
  public:
   explicit KindFinder(const Json& root) : root_(root) {}
@@ -73,13 +83,8 @@ class KindFinder {
     if (!reference.is_string() || !reference.get_ref<const std::string&>().starts_with("#/")) {
       return;
     }
-    try {
-      const Json::json_pointer pointer(reference.get_ref<const std::string&>().substr(1));
-      if (root_.contains(pointer)) {
-        look(root_.at(pointer));
-      }
-    } catch (const Json::exception&) {
-      // A pointer that is none leads nowhere.
+    if (const Json* target = find_pointer(root_, reference.get<std::string>().substr(1))) {
+      look(*target);
     }
   }
 
