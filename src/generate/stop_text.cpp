@@ -71,6 +71,7 @@ std::string StopText::push(std::string_view piece) {
     node_ = step(node_, c);
     if (nodes_[node_].stop > 0) {
       stopped_ = true;
+      matched_ = text.substr(text.size() - nodes_[node_].stop);
       text.resize(text.size() - nodes_[node_].stop);
       return text;
     }

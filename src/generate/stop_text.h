@@ -25,6 +25,9 @@ class StopText {
 
   bool stopped() const { return stopped_; }
 
+  /// The stop string that ended the text; empty while none did.
+  const std::string& matched() const { return matched_; }
+
  private:
   /// The beginning of at least one stop; the first node is the empty one.
   struct Node {
@@ -42,6 +45,7 @@ class StopText {
   std::vector<Node> nodes_ = std::vector<Node>(1);
   uint32_t node_ = 0;
   std::string held_;
+  std::string matched_;
   bool stopped_ = false;
 };
 

@@ -41,8 +41,8 @@ class Grammar {
 /// Makes grammars over a tokenizer's tokens. Const; copies share it; usable from several threads.
 ///
 /// All specs come from outside and are bounded: 256 KiB, schemas nested 32 levels deep, 32 patterns
-/// (16 KiB) and 16 patternProperties a schema, 2 s, 8 compilations at once, and sizes inside
-/// llguidance that keep one grammar below 64 MiB. What is over a bound, what no text can keep, and
+/// (16 KiB; 8 where schemas are merged) and 16 patternProperties a schema, 2 s of processor time, 8
+/// compilations at once, and sizes inside llguidance that keep a compilation below 64 MiB. What is over a bound, what no text can keep, and
 /// keywords that the grammar could not hold an answer to (`not`, `if`, `uniqueItems`, a `oneOf` of
 /// overlapping options, unknown formats, references to other documents) are refused by
 /// Error(Fault::input) with the reason. Compiling runs on the caller's time: never on a thread
@@ -72,7 +72,8 @@ class GrammarCompiler {
 };
 
 /// One answer under a grammar. A copy is a fork: both go on apart. For one thread. A step takes
-/// well under a millisecond, at most some 30; a grammar that needs more throws Error(Fault::input).
+/// well under a millisecond, at most some 30, and all steps some 32 MiB; where they need more, they
+/// throw Error(Fault::input), and the state is spent.
 class GrammarState {
  public:
   explicit GrammarState(const Grammar& grammar);

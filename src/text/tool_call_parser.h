@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "text/tool.h"
@@ -36,8 +37,9 @@ class ToolCallParser {
   std::string arguments_;
 };
 
-/// `tools` must outlive the parser.
 std::unique_ptr<ToolCallParser> make_hermes_parser();
+
+/// `tools` must outlive the parser.
 std::unique_ptr<ToolCallParser> make_xml_parser(const std::vector<Tool>& tools);
 
 /// White space of JSON.

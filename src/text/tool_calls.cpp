@@ -24,7 +24,7 @@ size_t tag_begun(std::string_view text, std::string_view tag) {
 }  // namespace
 
 ToolCallStream::ToolCallStream(ToolFormat format, std::vector<Tool> tools)
-    : format_(format), tools_(std::move(tools)) {}
+    : format_(format), tools_(std::make_shared<const std::vector<Tool>>(std::move(tools))) {}
 
 ToolCallStream::ToolCallStream(ToolCallStream&&) noexcept = default;
 ToolCallStream& ToolCallStream::operator=(ToolCallStream&&) noexcept = default;
@@ -128,7 +128,7 @@ void ToolCallStream::open_call() {
   mode_ = Mode::call;
   written_ = kOpen;
   is_begun_ = false;
-  parser_ = format_ == ToolFormat::xml ? make_xml_parser(tools_) : make_hermes_parser();
+  parser_ = format_ == ToolFormat::xml ? make_xml_parser(*tools_) : make_hermes_parser();
 }
 
 /// What was written is text, but for an end of it that may begin the next call.

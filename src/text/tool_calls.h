@@ -65,8 +65,8 @@ class ToolCallStream {
   void emit_new_events_of_call();
 
   ToolFormat format_;
-  std::vector<Tool> tools_;
-  std::vector<ToolEvent> events_;  // of this push
+  std::shared_ptr<const std::vector<Tool>> tools_;  // the parser looks into it
+  std::vector<ToolEvent> events_;                   // of this push
   Mode mode_ = Mode::text;
   std::string space_;                       // held white space in front of a tag
   size_t tag_ = 0;                          // bytes of a tag that came

@@ -45,9 +45,11 @@ TEST(StopText, what_may_become_a_stop_is_held_back) {
 }
 
 TEST(StopText, nothing_follows_a_stop) {
-  StopText stop_text({"."});
+  StopText stop_text({"!", "."});
+  EXPECT_EQ(stop_text.matched(), "");
   EXPECT_EQ(stop_text.push("a.b"), "a");
   EXPECT_TRUE(stop_text.stopped());
+  EXPECT_EQ(stop_text.matched(), ".");
   EXPECT_EQ(stop_text.push("c"), "");
   EXPECT_EQ(stop_text.finish(), "");
 }

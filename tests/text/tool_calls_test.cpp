@@ -128,6 +128,8 @@ TEST(ToolCallStream, returns_as_text_what_is_no_call) {
            "text \"<tool_call>{\\\"name\\\": 1}</tool_call>\"\n"},
           {"<tool_call>{\"name\": \"\"}x", "text \"<tool_call>{\\\"name\\\": \\\"\\\"}x\"\n"},
           {"<tool_call>{\"arguments\": {}} x", "text \"<tool_call>{\\\"arguments\\\": {}} x\"\n"},
+          {"<tool_call>{\"arguments\": {}}</tool_call>",
+           "text \"<tool_call>{\\\"arguments\\\": {}}</tool_call>\"\n"},
           {"<tool_call>{\"id\": 1, \"name\": \"f\"}",
            "text \"<tool_call>{\\\"id\\\": 1, \\\"name\\\": \\\"f\\\"}\"\n"},
           {"<tool_call>\n <tool_call>{\"name\":\"now\"}</tool_call>",
@@ -233,8 +235,8 @@ TEST(ToolCallStream, breaks_on_xml_that_is_no_call) {
           {"<tool_call>\n<tool_call><function=now></function></tool_call>",
            "text \"<tool_call>\"\nbegun 0 \"now\"\narguments 0 \"{}\"\nended 0\n"},
           {bare + "x", begun + "broken 0 " + Json(bare).dump() + "\ntext \"x\"\n"},
-          {"<tool_call><function=weather></tool_call>",
-           begun + "broken 0 \"<tool_call><function=weather></tool_call>\"\n"},
+          {"<tool_call><function=weather></tool_call>so",
+           begun + "broken 0 \"<tool_call><function=weather></tool_call>\"\ntext \"so\"\n"},
           {open,
            begun + "arguments 0 " + Json("{\"city\": \"Ro\\nme").dump() + "\nbroken 0 " +
                Json(open).dump() + "\n"},
@@ -243,6 +245,17 @@ TEST(ToolCallStream, breaks_on_xml_that_is_no_call) {
                Json(repeated).dump() + "\n"},
       }
   );
+}
+
+TEST(ToolCallStream, may_be_moved_inside_a_call) {
+  auto first = std::make_unique<ToolCallStream>(ToolFormat::xml, tools());
+  first->push("<tool_call>\n<function=weather>\n");
+  ToolCallStream stream = std::move(*first);
+  first.reset();
+  std::vector<ToolEvent> events = stream.push("<parameter=days>\n3\n</parameter>\n");
+  EXPECT_EQ(events.at(0).text, "{\"days\": 3");
+  stream = ToolCallStream(ToolFormat::none, {});
+  EXPECT_EQ(stream.push("a").at(0).text, "a");
 }
 
 TEST(ToolCallStream, without_a_format_all_is_text) {

@@ -130,7 +130,7 @@ void textkit_grammar_compiler_free(textkit_grammar_compiler* compiler);
 
 // `spec` is {"kind":"json_object"}, {"kind":"json_schema","schema":{…}} or {"kind":"tool_calls",
 // "format":"hermes"|"xml","parallel":bool,"tools":[{"name":…,"parameters":{…}|null}, …]}. Takes at
-// most 2 s of the caller's time. A grammar doesn't need its compiler.
+// most 2 s of processor time. A grammar doesn't need its compiler.
 char* textkit_grammar_compile(
     const textkit_grammar_compiler* compiler,
     const char* spec,
