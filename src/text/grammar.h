@@ -42,11 +42,11 @@ class Grammar {
 ///
 /// All specs come from outside and are bounded: 256 KiB, schemas nested 32 levels deep, 32 patterns
 /// (16 KiB; 8 where schemas are merged) and 16 patternProperties a schema, 2 s of processor time, 8
-/// compilations at once, and sizes inside llguidance that keep a compilation below 64 MiB. What is over a bound, what no text can keep, and
-/// keywords that the grammar could not hold an answer to (`not`, `if`, `uniqueItems`, a `oneOf` of
-/// overlapping options, unknown formats, references to other documents) are refused by
-/// Error(Fault::input) with the reason. Compiling runs on the caller's time: never on a thread
-/// that others wait for.
+/// compilations at once, and sizes inside llguidance that keep a compilation below 64 MiB. What is
+/// over a bound, what no text can keep, and keywords that the grammar could not hold an answer to
+/// (`not`, `if`, `uniqueItems`, a `oneOf` of overlapping options, unknown formats, references to
+/// other documents) are refused by Error(Fault::input) with the reason. Compiling runs on the
+/// caller's time: never on a thread that others wait for.
 class GrammarCompiler {
  public:
   /// `vocabulary`: number of logits, at least the tokenizer's size; ids without a token are never
