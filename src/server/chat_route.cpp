@@ -40,7 +40,9 @@ class ChatDelivery {
   }
 
   /// Hands the request over. A stream's head leaves before its first event is written.
-  void begin(ModelService& service, whimbrel::Request request, const std::shared_ptr<ChatDelivery>& self) {
+  void begin(
+      ModelService& service, whimbrel::Request request, const std::shared_ptr<ChatDelivery>& self
+  ) {
     std::optional<uint64_t> id;
     {
       const std::lock_guard lock(mutex_);

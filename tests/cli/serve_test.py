@@ -1,6 +1,7 @@
 """whimbrel serve: an OpenAI client's chats with text and pictures, over a socket."""
 import base64
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import signal
@@ -45,17 +46,20 @@ class Server:
         self.process.stderr.close()
         return code
 
-    def open(self, method: str, path: str, body=None, headers=None) -> http.client.HTTPResponse:
+    def request(self, method: str, path: str, body=None, headers=None) -> tuple[int, str, str]:
+        """Status, content type and text of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body)
-        connection.request(
-            method, path, data, {"Content-Type": "application/json", **(headers or {})}
-        )
-        return connection.getresponse()
+        with contextlib.closing(connection):
+            connection.request(
+                method, path, data, {"Content-Type": "application/json", **(headers or {})}
+            )
+            answer = connection.getresponse()
+            return answer.status, answer.getheader("Content-Type"), answer.read().decode()
 
     def call(self, method: str, path: str, body=None, headers=None) -> tuple[int, dict]:
-        answer = self.open(method, path, body, headers)
-        return answer.status, parse_json(answer.read().decode())
+        status, _, text = self.request(method, path, body, headers)
+        return status, parse_json(text)
 
     def chat(self, messages, **fields) -> dict:
         request = {"messages": messages, "temperature": 0, "max_tokens": 60, **fields}
@@ -68,10 +72,10 @@ class Server:
         request = {
             "messages": messages, "temperature": 0, "max_tokens": 60, "stream": True, **fields
         }
-        answer = self.open("POST", "/v1/chat/completions", request)
-        if answer.getheader("Content-Type") != "text/event-stream":
-            raise AssertionError(answer.read())
-        frames = [frame for frame in answer.read().decode().split("\n\n") if frame]
+        _, content_type, text = self.request("POST", "/v1/chat/completions", request)
+        if content_type != "text/event-stream":
+            raise AssertionError(text)
+        frames = [frame for frame in text.split("\n\n") if frame]
         data = [frame.removeprefix("data: ") for frame in frames if not frame.startswith(":")]
         if data[-1] != "[DONE]":
             raise AssertionError(data)

@@ -192,7 +192,7 @@ TEST_F(ServingTest, random_mixes_answer_as_each_alone) {
       shared.step();
       if (random() % 40 == 0) {
         Waiting& leaving = waiting[random() % waiting.size()];
-        leaving.cancelled = leaving.outcome->last_events == 0;
+        leaving.cancelled = leaving.cancelled || leaving.outcome->last_events == 0;
         shared.cancel(leaving.id);
       }
     }
