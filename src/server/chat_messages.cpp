@@ -41,7 +41,8 @@ class MessageChecker {
       read["tool_calls"] = read_tool_calls(*calls);
     }
     check_content(fields, calls && !calls->value.empty());
-    read["content"] = message.value("content", Json());
+    const Json content = message.value("content", Json());
+    read["content"] = content.is_array() ? joined_texts(content) : content;
     fields.text("reasoning_content");
     return read;
   }
@@ -159,6 +160,18 @@ class MessageChecker {
 };
 
 }  // namespace
+
+Json joined_texts(const Json& parts) {
+  std::string joined;
+  for (const Json& part : parts) {
+    const Json& type = part.at("type");
+    if (type != "text" && type != "input_text") {
+      return parts;
+    }
+    joined += part.at("text").get_ref<const std::string&>();
+  }
+  return joined;
+}
 
 ChatMessages read_chat_messages(const Field& messages, const RequestLimits& limits) {
   const size_t count = to_list(messages).size();
