@@ -33,6 +33,13 @@ struct ChatMessages {
 /// http::ApiException (400) that names the field.
 ChatMessages read_chat_messages(const Field& messages, const RequestLimits& limits);
 
+/// The arguments of a call as templates want them: an object where the text is one, else the text.
+/// No text is no argument.
+Json call_arguments(const std::string& text);
+
+/// `detail`: low, high or auto.
+ImageDetail read_detail(Fields& fields);
+
 /// One text where a list of parts holds texts alone, as it stands where it holds others.
 Json joined_texts(const Json& parts);
 

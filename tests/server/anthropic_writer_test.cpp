@@ -52,21 +52,6 @@ std::string stream_of(const std::vector<Event>& events, MessageInfo info = some_
   return bytes;
 }
 
-/// The objects of named events; each name has to be its object's type.
-std::vector<Json> named_events(std::string_view bytes) {
-  std::vector<Json> events;
-  while (!bytes.empty()) {
-    const size_t line = bytes.find('\n');
-    const size_t end = bytes.find("\n\n");
-    EXPECT_TRUE(bytes.starts_with("event: ")) << bytes;
-    EXPECT_EQ(bytes.substr(line + 1, 6), "data: ");
-    events.push_back(Json::parse(bytes.substr(line + 7, end - line - 7)));
-    EXPECT_EQ(events.back()["type"], bytes.substr(7, line - 7));
-    bytes.remove_prefix(end + 2);
-  }
-  return events;
-}
-
 Json parsed(std::string_view text) {
   return Json::parse(text);
 }
@@ -127,7 +112,7 @@ TEST(MessageAnswer, a_failure_is_no_answer) {
 }
 
 TEST(MessageStream, has_the_events_of_the_api_in_their_order) {
-  const std::vector<Json> events = named_events(stream_of(events_of({"Hel", "lo", ""})));
+  const std::vector<Json> events = named_events_of(stream_of(events_of({"Hel", "lo", ""})));
   const std::vector<Json> expected = {
       parsed(R"({"type":"message_start","message":{"id":"msg_abc","type":"message",
         "role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,
@@ -153,7 +138,7 @@ TEST(MessageStream, has_the_events_of_the_api_in_their_order) {
 }
 
 TEST(MessageStream, a_call_is_a_block_whose_input_comes_as_json_text) {
-  const std::vector<Json> events = named_events(stream_of(events_of({std::string(kCall), ""})));
+  const std::vector<Json> events = named_events_of(stream_of(events_of({std::string(kCall), ""})));
   ASSERT_EQ(events.size(), 7U);
   EXPECT_EQ(events[2]["content_block"], parsed(R"({"type":"tool_use","id":"toolu_abc_0",
     "name":"add","input":{}})"));
@@ -168,7 +153,7 @@ TEST(MessageStream, a_failure_is_an_error_event_and_the_end) {
   MessageStream stream(some_info());
   stream.push(Admitted{});
   const std::vector<Json> events =
-      named_events(stream.push(RequestFailed{Fault::input, "[grammar] got"}));
+      named_events_of(stream.push(RequestFailed{Fault::input, "[grammar] got"}));
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0], parsed(R"({"type":"error","error":{"type":"invalid_request_error",
     "message":"[grammar] got"}})"));
@@ -251,7 +236,7 @@ TEST(MessageStream, pieces_add_up_to_the_whole_answer) {
     const std::vector<Event> events = events_of(cut_at_random(text, random));
     const Json whole = answer_of(events_of({text}), info);
     EXPECT_EQ(answer_of(events, info), whole) << text;
-    const std::vector<Json> streamed = named_events(stream_of(events, info));
+    const std::vector<Json> streamed = named_events_of(stream_of(events, info));
     EXPECT_EQ(joined(put_together(streamed)), whole["content"]) << text;
     EXPECT_EQ(streamed[streamed.size() - 2]["delta"]["stop_reason"], whole["stop_reason"]) << text;
   }
