@@ -12,14 +12,6 @@ std::string at(const std::string& path, size_t index) {
   return fmt::format("{}[{}]", path, index);
 }
 
-ImageDetail read_detail(Fields& fields) {
-  const std::optional<std::string> detail = fields.one_of("detail", {"low", "high", "auto"});
-  if (detail == "low") {
-    return ImageDetail::low;
-  }
-  return detail == "high" ? ImageDetail::high : ImageDetail::automatic;
-}
-
 /// Checks a conversation and lists its media.
 class MessageChecker {
  public:
@@ -41,7 +33,8 @@ class MessageChecker {
       read["tool_calls"] = read_tool_calls(*calls);
     }
     check_content(fields, calls && !calls->value.empty());
-    read["content"] = message.value("content", Json());
+    const Json content = message.value("content", Json());
+    read["content"] = content.is_array() ? joined_texts(content) : content;
     fields.text("reasoning_content");
     return read;
   }
@@ -60,24 +53,10 @@ class MessageChecker {
       to_text(parts.require("name"));
       const std::optional<Field> arguments = parts.find("arguments");
       if (arguments && !arguments->value.is_object()) {
-        read[i]["function"]["arguments"] = read_arguments(to_text(*arguments));
+        read[i]["function"]["arguments"] = call_arguments(to_text(*arguments));
       }
     }
     return read;
-  }
-
-  /// A model may have written arguments that are no JSON; a client that sends them back is not to
-  /// blame, and they stay text.
-  static Json read_arguments(const std::string& text) {
-    if (text.empty()) {
-      return Json::object();
-    }
-    try {
-      Json arguments = parse_json(text, "arguments", Fault::input, {.depth = 32, .nodes = 10'000});
-      return arguments.is_object() ? arguments : Json(text);
-    } catch (const Error&) {
-      return text;
-    }
   }
 
   void check_content(Fields& fields, bool has_calls) {
@@ -159,6 +138,45 @@ class MessageChecker {
 };
 
 }  // namespace
+
+ImageDetail read_detail(Fields& fields) {
+  const std::optional<std::string> detail = fields.one_of("detail", {"low", "high", "auto"});
+  if (detail == "low") {
+    return ImageDetail::low;
+  }
+  return detail == "high" ? ImageDetail::high : ImageDetail::automatic;
+}
+
+/// A model may have written arguments that are no JSON; a client that sends them back is not to
+/// blame.
+Json call_arguments(const std::string& text) {
+  constexpr JsonLimits kLimits = {.depth = 32, .nodes = 10'000};
+  constexpr int kMostMembers = 256;  // of one object: a body may hold thousands of calls
+  if (text.empty()) {
+    return Json::object();
+  }
+  if (!has_few_members(text, kLimits.depth, kMostMembers)) {
+    return text;
+  }
+  try {
+    Json arguments = parse_json(text, "arguments", Fault::input, kLimits);
+    return arguments.is_object() ? arguments : Json(text);
+  } catch (const Error&) {
+    return text;
+  }
+}
+
+Json joined_texts(const Json& parts) {
+  std::string joined;
+  for (const Json& part : parts) {
+    const Json& type = part.at("type");
+    if (type != "text" && type != "input_text") {
+      return parts;
+    }
+    joined += part.at("text").get_ref<const std::string&>();
+  }
+  return joined;
+}
 
 ChatMessages read_chat_messages(const Field& messages, const RequestLimits& limits) {
   const size_t count = to_list(messages).size();

@@ -28,8 +28,19 @@ struct ChatMessages {
 /// Checks `messages`: a list of objects with the roles system, developer, user, assistant and tool;
 /// content that is text, null beside tool calls (absent counts as null), or a list of parts (text,
 /// image_url, video_url, video, input_text, input_image). What changes: the arguments of tool calls
-/// become objects, which is what templates print, where their text is one. Throws
+/// become objects, which is what templates print, where their text is one; a list of texts alone
+/// becomes one text, for templates of text models print nothing of a list. Throws
 /// http::ApiException (400) that names the field.
 ChatMessages read_chat_messages(const Field& messages, const RequestLimits& limits);
+
+/// The arguments of a call as templates want them: an object where the text is one, else the text.
+/// No text is no argument.
+Json call_arguments(const std::string& text);
+
+/// `detail`: low, high or auto.
+ImageDetail read_detail(Fields& fields);
+
+/// One text where a list of parts holds texts alone, as it stands where it holds others.
+Json joined_texts(const Json& parts);
 
 }  // namespace whimbrel::wire

@@ -30,44 +30,43 @@ std::string_view shortened(std::string_view text, size_t longest) {
   );
 }
 
-/// Counts the members of each object before they are parsed: an ordered object takes time in their
-/// square. Text that is no JSON may pass; the parser refuses it.
-void require_few_members(std::string_view body, const RequestLimits& limits) {
-  std::vector<int> members;  // of each open object or list
-  bool in_string = false;
-  for (size_t i = 0; i < body.size(); ++i) {
-    const char c = body[i];
-    if (in_string) {
-      i += c == '\\' ? 1 : 0;
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (std::ssize(members) >= limits.json_depth) {
-        return;
-      }
-      members.push_back(0);
-    } else if ((c == '}' || c == ']') && !members.empty()) {
-      members.pop_back();
-    } else if (c == ':' && !members.empty() && ++members.back() > limits.json_members) {
-      refuse_body(
-          fmt::format(
-              "[body] got an object of over {} members, expected fewer", limits.json_members
-          )
-      );
-    }
-  }
-}
-
 std::string quoted(std::string_view text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
 
+bool has_few_members(std::string_view json, int depth, int members) {
+  std::vector<int> counts;  // of each open object or list
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_string) {
+      i += c == '\\' ? 1 : 0;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (std::ssize(counts) >= depth) {
+        return true;  // the parser refuses it there
+      }
+      counts.push_back(0);
+    } else if ((c == '}' || c == ']') && !counts.empty()) {
+      counts.pop_back();
+    } else if (c == ':' && !counts.empty() && ++counts.back() > members) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Json parse_body(std::string_view body, const RequestLimits& limits) {
   constexpr size_t kLongestReason = 300;  // the library quotes what it read, however long
-  require_few_members(body, limits);
+  if (!has_few_members(body, limits.json_depth, limits.json_members)) {
+    refuse_body(
+        fmt::format("[body] got an object of over {} members, expected fewer", limits.json_members)
+    );
+  }
   try {
     Json json = parse_json(
         body, "body", Fault::input, {.depth = limits.json_depth, .nodes = limits.json_values}

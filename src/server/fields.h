@@ -18,6 +18,10 @@ namespace whimbrel::wire {
 /// A request's body, strict JSON inside the limits. Throws http::ApiException (400).
 Json parse_body(std::string_view body, const RequestLimits& limits);
 
+/// Whether no object of a JSON text has more members, as far as `depth` levels go. Looked at before
+/// a text is parsed: an ordered object takes time in their square.
+bool has_few_members(std::string_view json, int depth, int members);
+
 /// Throws http::ApiException: 400 `[param] got …, expected …` with the field at fault.
 [[noreturn]] void refuse(const std::string& param, std::string_view got, std::string_view expected);
 

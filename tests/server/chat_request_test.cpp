@@ -371,6 +371,20 @@ TEST(ChatRequest, lists_media_as_the_reader_meets_them) {
   EXPECT_EQ(media[3].param, "messages[1].content[0].video_url");
 }
 
+TEST(ChatRequest, a_list_of_texts_becomes_one_text) {
+  const auto content = [](std::string_view parts) {
+    return parse_chat_request(
+               fmt::format(R"({{"messages":[{{"role":"user","content":{}}}]}})", parts), {}
+    )
+        .conversation.messages[0]["content"];
+  };
+  EXPECT_EQ(content(R"([{"type":"text","text":"a"},{"type":"input_text","text":"b"}])"), "ab");
+  EXPECT_EQ(content("[]"), "");
+  const Json mixed =
+      content(R"([{"type":"text","text":"a"},{"type":"image_url","image_url":"data:b"}])");
+  EXPECT_EQ(mixed.size(), 2U);
+}
+
 TEST(ChatRequest, so_many_pictures_and_no_more) {
   const auto pictures = [](int count) {
     std::string parts = R"({"type":"image_url","image_url":"data:a"})";

@@ -39,6 +39,21 @@ inline std::vector<Json> chunks_of(std::string_view bytes) {
   return chunks;
 }
 
+/// The objects of named events; each name has to be its object's type.
+inline std::vector<Json> named_events_of(std::string_view bytes) {
+  std::vector<Json> events;
+  while (!bytes.empty()) {
+    const size_t line = bytes.find('\n');
+    const size_t end = bytes.find("\n\n");
+    EXPECT_TRUE(bytes.starts_with("event: ")) << bytes;
+    EXPECT_EQ(bytes.substr(line + 1, 6), "data: ");
+    events.push_back(Json::parse(bytes.substr(line + 7, end - line - 7)));
+    EXPECT_EQ(events.back()["type"], bytes.substr(7, line - 7));
+    bytes.remove_prefix(end + 2);
+  }
+  return events;
+}
+
 /// A text cut at random places between characters; some pieces are empty.
 inline std::vector<std::string> cut_at_random(std::string_view text, std::mt19937& random) {
   std::vector<std::string> pieces(1);
