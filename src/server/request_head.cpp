@@ -187,6 +187,9 @@ void settle_connection(RequestHead& head) {
     while (!rest.empty()) {
       const size_t comma = rest.find(',');
       const std::string_view option = trim(rest.substr(0, comma));
+      if (!is_token(option)) {
+        refuse("got a Connection that isn't a list of words");
+      }
       close = close || equal_ignoring_case(option, "close");
       keep_alive = keep_alive || equal_ignoring_case(option, "keep-alive");
       rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);

@@ -43,6 +43,21 @@ TEST(SlowReader, of_a_stream_is_given_up_when_the_buffer_stays_full) {
   EXPECT_TRUE(server.counts(Outcome::slow_reader, 1));
 }
 
+TEST(SlowReader, that_reads_on_but_leaves_the_buffer_full_is_given_up) {
+  Inbox inbox;
+  TestServer server({public_route("GET", "/s", inbox.handler())}, {.limits = kQuick});
+  RawClient client(server.port(), kSmallBuffer);
+  client.send(ask("GET", "/s"));
+  const ExchangePtr exchange = inbox.take();
+  exchange->start_stream({});
+  exchange->write(std::string(800'000, 'x'));
+  while (client.drop_some(10'000) && !exchange->closed()) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_TRUE(exchange->closed());
+  EXPECT_TRUE(server.counts(Outcome::slow_reader, 1));
+}
+
 TEST(SlowReader, of_a_stream_far_beyond_its_buffer_is_given_up_at_once) {
   Inbox inbox;
   HttpLimits limits = kQuick;

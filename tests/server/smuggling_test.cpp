@@ -123,6 +123,7 @@ std::vector<Smuggled> of_lines() {
       {"empty_line_before", "\r\nGET /work HTTP/1.1\r\nHost: localhost\r\n\r\n"},
       {"no_host", "GET /work HTTP/1.1\r\n\r\n"},
       {"empty_host", "GET /work HTTP/1.1\r\nHost:\r\n\r\n"},
+      {"connection_that_is_no_list", field("Connection: keep-alive; close")},
       {"two_hosts", field("Host: localhost")},
       {"two_keys", field("Authorization: Bearer a\r\nAuthorization: Bearer b")},
   };

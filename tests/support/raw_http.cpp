@@ -107,6 +107,11 @@ std::optional<std::string> RawClient::receive_until(std::string_view text) {
   return taken;
 }
 
+bool RawClient::drop_some(size_t most) {
+  std::string dropped(most, '\0');
+  return recv(socket_, dropped.data(), most, 0) > 0;
+}
+
 std::optional<std::string> RawClient::receive_all() {
   try {
     while (receive_more()) {

@@ -43,6 +43,9 @@ class RawClient {
   /// Bytes until they contain `text`; nullopt where the connection ends before.
   std::optional<std::string> receive_until(std::string_view text);
 
+  /// Drops what comes, at most `most` bytes. False at the connection's end.
+  bool drop_some(size_t most);
+
   /// Everything until the connection ends; nullopt where it doesn't.
   std::optional<std::string> receive_all();
 
