@@ -144,7 +144,10 @@ void run_serve(const ServeFlags& flags) {
     ops::set_threads(*flags.threads);
   }
   const std::unique_ptr<ModelService> service = load_service(flags);
-  http::HttpServer server(flags.http, http::model_routes(*service));
+  const http::HttpServer* running = nullptr;
+  const auto counters = [&running] { return running->counters(); };
+  http::HttpServer server(flags.http, http::model_routes(*service, counters));
+  running = &server;
   catch_interrupts();
   server.start();
   write_stderr(fmt::format("listening on {}\n", server.url()));

@@ -148,8 +148,15 @@ Prompt prepare_text(const Frontend& frontend, std::string_view text) {
   if (text.empty()) {
     throw Error(Fault::input, "text", "got an empty text, expected at least one character");
   }
-  Prompt prompt{.ids = frontend.tokenizer.encode_text(text), .media = {}, .positions = {}};
-  require_known_ids(prompt.ids, frontend.shape.vocab_size);
+  return prepare_ids(frontend, frontend.tokenizer.encode_text(text));
+}
+
+Prompt prepare_ids(const Frontend& frontend, std::vector<int32_t> ids) {
+  if (ids.empty()) {
+    throw Error(Fault::input, "prompt", "got no tokens, expected at least one");
+  }
+  require_known_ids(ids, frontend.shape.vocab_size);
+  Prompt prompt{.ids = std::move(ids), .media = {}, .positions = {}};
   prompt.positions = nn::mrope_positions(prompt.tokens(), {});
   return prompt;
 }

@@ -57,6 +57,10 @@ Prepared prepare_raw(
 /// it is empty or no UTF-8.
 Prompt prepare_text(const Frontend& frontend, std::string_view text);
 
+/// Token ids as they are. Throws Error(Fault::input) where there are none, or one outside of the
+/// vocabulary.
+Prompt prepare_ids(const Frontend& frontend, std::vector<int32_t> ids);
+
 /// Throws Error(Fault::input) with both numbers where a prompt leaves no room for an answer.
 void require_room(const Prompt& prompt, int context);
 

@@ -34,6 +34,9 @@ class ServingEngine {
   /// Error(Fault::usage) on sampling options or stop texts out of range.
   std::optional<uint64_t> submit(Request request, EventSink sink);
 
+  /// Bytes that a request needs while it is computed.
+  uint64_t bytes_of(const Request& request) const { return core_.bytes_of(request); }
+
   /// Ends a request at the next step's end. Does nothing where it has ended.
   void cancel(uint64_t id);
 

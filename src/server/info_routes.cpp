@@ -1,8 +1,8 @@
 #include "server/info_routes.h"
 
-#include <fmt/format.h>
-
 #include "base/build_info.h"
+#include "server/metrics.h"
+#include "server/models_json.h"
 
 namespace whimbrel::http {
 
@@ -31,10 +31,11 @@ Json health(ModelService& /*service*/) {
 }
 
 Json models(ModelService& service) {
-  const Json model = {
-      {"id", service.name()}, {"object", "model"}, {"created", 0}, {"owned_by", "whimbrel"}
-  };
-  return {{"object", "list"}, {"data", Json::array({model})}};
+  return wire::models_json(service.served());
+}
+
+Json model(ModelService& service) {
+  return wire::model_json(service.served());
 }
 
 Json slots(ModelService& service) {
@@ -78,29 +79,73 @@ Json props(ModelService& service) {
   };
 }
 
+Metric gauge(std::string name, std::string help, double value) {
+  return {std::move(name), std::move(help), MetricKind::gauge, {{{}, value}}};
+}
+
+Metric counter(std::string name, std::string help, double value) {
+  return {std::move(name), std::move(help), MetricKind::counter, {{{}, value}}};
+}
+
+std::vector<Metric> serving_metrics(const ServingStatus& status) {
+  const auto number = [](uint64_t count) { return static_cast<double>(count); };
+  Metric requests{
+      "whimbrel_requests_total", "Requests that ended, by how", MetricKind::counter, {}
+  };
+  requests.samples = {
+      {{{"end", "finished"}}, number(status.finished)},
+      {{{"end", "failed"}}, number(status.failed)},
+      {{{"end", "cancelled"}}, number(status.cancelled)},
+  };
+  return {
+      gauge("whimbrel_requests_running", "Requests that are computed", status.running),
+      gauge("whimbrel_requests_waiting", "Requests in the queue", status.queued),
+      std::move(requests),
+      counter("whimbrel_prompt_tokens_total", "Prompt tokens", number(status.prompt_tokens)),
+      counter(
+          "whimbrel_cached_tokens_total",
+          "Prompt tokens that were not computed again",
+          number(status.cached_tokens)
+      ),
+      counter("whimbrel_answer_tokens_total", "Answer tokens", number(status.answer_tokens)),
+      counter("whimbrel_pictures_encoded_total", "Towers run", number(status.pictures_encoded)),
+      counter("whimbrel_pictures_cached_total", "Towers not run", number(status.pictures_cached)),
+      counter("whimbrel_steps_total", "Steps of the engine", number(status.steps)),
+      gauge("whimbrel_memory_bytes", "Memory for requests", number(status.memory_budget)),
+      gauge("whimbrel_memory_used_bytes", "Of that in use", number(status.memory_used)),
+  };
+}
+
+Route metrics_route(ModelService& service, const std::function<HttpCounters()>& counters) {
+  return {
+      .path = "/metrics",
+      .immediate = true,
+      .handler = [&service, counters](const std::shared_ptr<Exchange>& exchange) {
+        std::vector<Metric> metrics = serving_metrics(service.serving().status());
+        for (Metric& metric : http_metrics(counters())) {
+          metrics.push_back(std::move(metric));
+        }
+        exchange->respond(
+            {.content_type = kPrometheusContentType, .body = prometheus_text(metrics)}
+        );
+      },
+  };
+}
+
 }  // namespace
 
-std::vector<Route> info_routes(ModelService& service) {
+std::vector<Route> info_routes(
+    ModelService& service, const std::function<HttpCounters()>& counters
+) {
   return {
       open_to_all(tells("/health", service, health)),
       open_to_all(tells("/ready", service, health)),
       tells("/v1/models", service, models),
+      tells("/v1/models/" + service.name(), service, model),
       tells("/props", service, props),
       tells("/slots", service, slots),
+      metrics_route(service, counters),
   };
-}
-
-void require_model(const ModelService& service, const std::string& model) {
-  if (!model.empty() && model != service.name()) {
-    throw ApiException({
-        .kind = ErrorKind::not_found,
-        .message = fmt::format(
-            "[model] got another model than the one that is served, expected {}", service.name()
-        ),
-        .param = "model",
-        .code = "model_not_found",
-    });
-  }
 }
 
 }  // namespace whimbrel::http

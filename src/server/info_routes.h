@@ -1,18 +1,18 @@
 #pragma once
 
-#include <string>
+#include <functional>
 #include <vector>
 
+#include "server/access_log.h"
 #include "server/model_service.h"
 #include "server/router.h"
 
 namespace whimbrel::http {
 
-/// Routes that tell of the server and its model: /health, /ready, /v1/models, /props, /slots.
-std::vector<Route> info_routes(ModelService& service);
-
-/// Throws ApiException (404, `model_not_found`) where a request names another model; one that names
-/// none means this one.
-void require_model(const ModelService& service, const std::string& model);
+/// Routes that tell of the server and its model: /health, /ready, /v1/models, /props, /slots,
+/// /metrics. `counters`: the HTTP server's numbers.
+std::vector<Route> info_routes(
+    ModelService& service, const std::function<HttpCounters()>& counters
+);
 
 }  // namespace whimbrel::http

@@ -1,16 +1,45 @@
 #include "server/model_service.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 
 #include "base/memory.h"
 #include "generate/sampling_defaults.h"
 
 namespace whimbrel {
 
+namespace {
+
+int64_t seconds_since_1970() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+      .count();
+}
+
+http::ApiException too_long(int tokens, int context) {
+  return http::ApiException({
+      .kind = http::ErrorKind::bad_request,
+      .message = fmt::format(
+          "[context] got a prompt of {} tokens, expected less than {}: shorten it, or make "
+          "pictures "
+          "smaller",
+          tokens,
+          context
+      ),
+      .param = "messages",
+      .code = "context_length_exceeded",
+  });
+}
+
+}  // namespace
+
 ModelService::ModelService(Frontend frontend, Engine engine, const ModelServiceOptions& options)
     : frontend_(std::move(frontend)),
       engine_(std::move(engine)),
       options_(options),
+      created_(seconds_since_1970()),
       chat_template_(ChatTemplate::load(frontend_.config.folder, frontend_.tokenizer)),
       grammars_(
           frontend_.tokenizer, static_cast<size_t>(frontend_.shape.vocab_size), frontend_.stop_ids
@@ -21,12 +50,32 @@ Prepared ModelService::prepare(const ChatInput& input) const {
   return prepare_chat(frontend_, chat_template_, input, options_.media);
 }
 
-Request ModelService::request(Prompt prompt, std::optional<int> max_tokens) const {
-  require_room(prompt, options_.serving.context);
-  const int left = options_.serving.context - prompt.tokens();
-  Request request{.prompt = std::move(prompt), .sampling = sampling_defaults(frontend_.config)};
-  request.max_tokens = std::min(max_tokens.value_or(left), left);
+wire::ServedModel ModelService::served() const {
+  return {
+      .name = options_.name,
+      .created = created_,
+      .context = options_.serving.context,
+      .has_vision = frontend_.media.has_value(),
+  };
+}
+
+Request ModelService::request(Prompt prompt, const wire::GenerationFields& asked) const {
+  const int context = options_.serving.context;
+  const int left = context - prompt.tokens();
+  if (left < 1) {
+    throw too_long(prompt.tokens(), context);
+  }
+  for (const auto& [id, bias] : asked.sampling.logit_bias) {
+    if (id >= frontend_.tokenizer.size()) {
+      wire::refuse("logit_bias", fmt::format("token {}", id), "ids of the vocabulary");
+    }
+  }
+  Request request{.prompt = std::move(prompt)};
+  request.sampling = wire::apply(asked.sampling, sampling_defaults(frontend_.config));
+  request.max_tokens = std::min(asked.max_tokens.value_or(left), left);
   request.stop_ids = frontend_.stop_ids;
+  request.stops = asked.stops;
+  request.choices = asked.choices;
   return request;
 }
 

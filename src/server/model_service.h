@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 #include "engine/prepare.h"
 #include "engine/serving_engine.h"
+#include "server/generation_fields.h"
+#include "server/models_json.h"
 #include "text/chat_template.h"
 #include "text/grammar.h"
 
@@ -31,19 +33,24 @@ class ModelService {
   const ModelServiceOptions& options() const { return options_; }
   const Engine& engine() const { return engine_; }
   ServingEngine& serving() { return serving_; }
+  const ServingEngine& serving() const { return serving_; }
 
   /// As prepare_chat, with the service's media options.
   Prepared prepare(const ChatInput& input) const;
 
-  /// A request for this prompt with the checkpoint's own sampling and end tokens. `max_tokens`:
-  /// of the answer; nothing: what the context leaves. Throws Error(Fault::input) where the prompt
-  /// leaves no room.
-  Request request(Prompt prompt, std::optional<int> max_tokens) const;
+  /// What clients are told of the model.
+  wire::ServedModel served() const;
+
+  /// A request for this prompt: what is asked, over the checkpoint's own sampling and end tokens.
+  /// An answer is never longer than the context leaves room for. Throws ApiException (400,
+  /// `context_length_exceeded`) where the prompt leaves none, and on a logit_bias for no token.
+  Request request(Prompt prompt, const wire::GenerationFields& asked) const;
 
  private:
   Frontend frontend_;
   Engine engine_;
   ModelServiceOptions options_;
+  int64_t created_;  // seconds since 1970
   ChatTemplate chat_template_;
   GrammarCompiler grammars_;
   ServingEngine serving_;  // last: its thread uses the others

@@ -1,0 +1,204 @@
+#include "server/answers.h"
+
+#include <chrono>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/build_info.h"
+#include "engine/prepare.h"
+#include "server/anthropic_request.h"
+#include "server/anthropic_writer.h"
+#include "server/chat_prompt.h"
+#include "server/chat_writer.h"
+#include "server/completion_request.h"
+#include "server/completion_writer.h"
+#include "server/delivery.h"
+#include "server/responses_request.h"
+#include "server/responses_writer.h"
+
+namespace whimbrel::http {
+
+namespace {
+
+int64_t now() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string fingerprint() {
+  return "whimbrel-" + build_info().commit.substr(0, 12);
+}
+
+std::string numbered(std::string_view kind, const Exchange& exchange) {
+  return std::string(kind) + exchange.request().request_id;
+}
+
+std::vector<whimbrel::Request> only(whimbrel::Request request) {
+  std::vector<whimbrel::Request> requests;
+  requests.push_back(std::move(request));
+  return requests;
+}
+
+template <typename Writer>
+void stream(
+    ModelService& service,
+    std::shared_ptr<Exchange> exchange,
+    Writer writer,
+    std::vector<whimbrel::Request> requests
+) {
+  std::make_shared<StreamDelivery<Writer>>(std::move(exchange), std::move(writer))
+      ->begin(service, std::move(requests));
+}
+
+template <typename Writer>
+void answer_whole(
+    ModelService& service,
+    std::shared_ptr<Exchange> exchange,
+    Writer writer,
+    std::vector<whimbrel::Request> requests,
+    ErrorShape shape = ErrorShape::openai
+) {
+  std::make_shared<WholeDelivery<Writer>>(std::move(exchange), std::move(writer), shape)
+      ->begin(service, std::move(requests));
+}
+
+Prompt text_prompt(const ModelService& service, const wire::TextPrompt& prompt) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    return prepare_text(service.frontend(), *text);
+  }
+  return prepare_ids(service.frontend(), std::get<std::vector<int32_t>>(prompt));
+}
+
+std::vector<whimbrel::Request> requests_of(
+    const ModelService& service, const wire::CompletionRequest& asked, const std::string& scope
+) {
+  std::vector<whimbrel::Request> requests;
+  for (const wire::TextPrompt& prompt : asked.prompts) {
+    requests.push_back(service.request(text_prompt(service, prompt), asked.generation));
+    requests.back().scope = scope;
+    requests.back().top_logprobs = asked.logprobs;
+  }
+  return requests;
+}
+
+wire::CompletionInfo completion_info(
+    const ModelService& service, const wire::CompletionRequest& asked, const Exchange& exchange
+) {
+  wire::CompletionInfo info{.id = numbered("cmpl-", exchange), .created = now()};
+  info.model = service.name();
+  info.fingerprint = fingerprint();
+  info.prompts = static_cast<int>(asked.prompts.size());
+  info.choices = asked.generation.choices;
+  info.logprobs = asked.logprobs;
+  info.include_usage = asked.generation.include_usage;
+  for (const wire::TextPrompt& prompt : asked.prompts) {
+    if (asked.echo) {
+      const auto* text = std::get_if<std::string>(&prompt);
+      info.echo.push_back(
+          text != nullptr ? *text
+                          : service.frontend().tokenizer.decode(
+                                std::get<std::vector<int32_t>>(prompt), SpecialTokens::keep
+                            )
+      );
+    }
+  }
+  return info;
+}
+
+wire::ChatAnswerInfo chat_info(
+    const ModelService& service,
+    const wire::ChatCompletionRequest& asked,
+    const PreparedChat& chat,
+    const Exchange& exchange
+) {
+  wire::ChatAnswerInfo info{.id = numbered("chatcmpl-", exchange), .created = now()};
+  info.model = service.name();
+  info.fingerprint = fingerprint();
+  info.choices = asked.generation.choices;
+  info.form = chat.form;
+  info.logprobs = asked.logprobs;
+  info.include_usage = asked.generation.include_usage;
+  info.return_progress = asked.generation.return_progress;
+  info.image_tokens = chat.image_tokens;
+  return info;
+}
+
+}  // namespace
+
+void answer_chat(
+    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
+) {
+  const Request& request = exchange->request();
+  const wire::ChatCompletionRequest asked = wire::parse_chat_request(request.body, limits);
+  PreparedChat chat = prepare_chat_request(service, asked, request.tenant);
+  wire::ChatAnswerInfo info = chat_info(service, asked, chat, *exchange);
+  wire::TokenBytes bytes = wire::token_bytes_of(service.frontend().tokenizer);
+  std::vector<whimbrel::Request> requests = only(std::move(chat.request));
+  if (asked.generation.stream) {
+    wire::ChatStream writer(std::move(info), std::move(bytes));
+    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+  } else {
+    wire::ChatAnswer writer(std::move(info), std::move(bytes));
+    answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
+  }
+}
+
+void answer_completion(
+    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
+) {
+  const Request& request = exchange->request();
+  const wire::CompletionRequest asked = wire::parse_completion_request(request.body, limits);
+  wire::require_model(service.served(), asked.generation.model);
+  std::vector<whimbrel::Request> requests = requests_of(service, asked, request.tenant);
+  wire::CompletionInfo info = completion_info(service, asked, *exchange);
+  wire::TokenBytes bytes = wire::token_bytes_of(service.frontend().tokenizer);
+  if (asked.generation.stream) {
+    wire::CompletionStream writer(std::move(info), std::move(bytes));
+    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+  } else {
+    wire::CompletionAnswer writer(std::move(info), std::move(bytes));
+    answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
+  }
+}
+
+void answer_message(
+    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
+) {
+  const Request& request = exchange->request();
+  const wire::ChatCompletionRequest asked = wire::parse_messages_request(request.body, limits);
+  PreparedChat chat = prepare_chat_request(service, asked, request.tenant);
+  wire::MessageInfo info{numbered("msg_", *exchange), service.name(), chat.form};
+  std::vector<whimbrel::Request> requests = only(std::move(chat.request));
+  if (asked.generation.stream) {
+    wire::MessageStream writer(std::move(info));
+    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+  } else {
+    wire::MessageAnswer writer(std::move(info));
+    answer_whole(
+        service, std::move(exchange), std::move(writer), std::move(requests), ErrorShape::anthropic
+    );
+  }
+}
+
+void answer_response(
+    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
+) {
+  const Request& request = exchange->request();
+  const wire::ResponsesRequest asked = wire::parse_responses_request(request.body, limits);
+  PreparedChat chat = prepare_chat_request(service, asked.chat, request.tenant);
+  wire::ResponseInfo info{.id = numbered("resp_", *exchange), .created = now()};
+  info.model = service.name();
+  info.form = chat.form;
+  info.repeated = asked.repeated;
+  wire::ResponseWriter writer(std::move(info));
+  std::vector<whimbrel::Request> requests = only(std::move(chat.request));
+  if (asked.chat.generation.stream) {
+    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+  } else {
+    answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
+  }
+}
+
+}  // namespace whimbrel::http

@@ -1,0 +1,106 @@
+#include "server/chat_prompt.h"
+
+#include <algorithm>
+#include <span>
+
+#include "engine/messages.h"
+#include "text/reasoning.h"
+
+namespace whimbrel::http {
+
+namespace {
+
+/// Where a prompt ends with the beginning of an answer, these tokens show it.
+constexpr size_t kPromptEnd = 16;
+
+MediaInput read_media(const std::string& url, MediaKind kind) {
+  if (!url.starts_with("data:")) {
+    throw Error(
+        Fault::input,
+        kind == MediaKind::image ? "image_url" : "video_url",
+        "got another address than a data: URL, expected the bytes themselves; this server fetches "
+        "nothing"
+    );
+  }
+  return read_data_url(url, kind);
+}
+
+/// The grammar that the answer has to keep.
+std::optional<Grammar> grammar_of(
+    const ModelService& service, const wire::ChatCompletionRequest& asked
+) {
+  const GrammarCompiler& compiler = service.grammars();
+  if (asked.tools.choice == wire::ToolChoice::required) {
+    return compiler.tool_calls(
+        {service.chat_template().tool_format(), asked.tools.tools, asked.tools.parallel}
+    );
+  }
+  switch (asked.format.kind) {
+    case wire::ResponseFormat::Kind::json_object:
+      return compiler.json_object();
+    case wire::ResponseFormat::Kind::json_schema:
+      return compiler.json_schema(asked.format.schema);
+    case wire::ResponseFormat::Kind::text:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string end_of(const Prompt& prompt, const Tokenizer& tokenizer) {
+  const size_t count = std::min(prompt.ids.size(), kPromptEnd);
+  return tokenizer.decode(std::span(prompt.ids).last(count), SpecialTokens::keep);
+}
+
+wire::AnswerForm form_of(
+    const ModelService& service, const wire::ChatCompletionRequest& asked, const Prompt& prompt
+) {
+  wire::AnswerForm form;
+  form.reasoning_opened = opens_reasoning(end_of(prompt, service.frontend().tokenizer));
+  form.tools = asked.tools.tools;
+  if (asked.tools.choice != wire::ToolChoice::none) {
+    form.tool_format = service.chat_template().tool_format();
+  }
+  return form;
+}
+
+int media_tokens(const Prompt& prompt) {
+  int tokens = 0;
+  for (const MediaSpan& span : prompt.media) {
+    tokens += span.tokens();
+  }
+  return tokens;
+}
+
+}  // namespace
+
+ChatInput chat_of(const wire::ChatCompletionRequest& asked) {
+  ChatInput input = read_messages(asked.conversation.messages, read_media);
+  input.chat.tools = asked.tools.template_tools;
+  input.chat.kwargs = asked.template_kwargs;
+  return input;
+}
+
+Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked) {
+  wire::require_model(service.served(), asked.generation.model);
+  return service.prepare(chat_of(asked)).prompt;
+}
+
+PreparedChat prepare_chat_request(
+    const ModelService& service, const wire::ChatCompletionRequest& asked, std::string scope
+) {
+  Prompt prompt = chat_prompt(service, asked);
+  wire::AnswerForm form = form_of(service, asked, prompt);
+  const int image_tokens = media_tokens(prompt);
+  whimbrel::Request request = service.request(std::move(prompt), asked.generation);
+  request.scope = std::move(scope);
+  if (asked.logprobs) {
+    request.top_logprobs = asked.top_logprobs;
+  }
+  request.grammar = grammar_of(service, asked);
+  if (form.reasoning_opened) {
+    request.reasoning_end = service.frontend().tokenizer.token_to_id("</think>");
+  }
+  return {std::move(request), std::move(form), image_tokens};
+}
+
+}  // namespace whimbrel::http

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "engine/request.h"
+#include "server/answer_parts.h"
+#include "server/chat_request.h"
+#include "server/model_service.h"
+
+namespace whimbrel::http {
+
+/// The conversation in the template's form, media read. Throws Error(Fault::input) where a picture
+/// can't be had.
+ChatInput chat_of(const wire::ChatCompletionRequest& asked);
+
+/// The conversation as the engine takes it. Throws ApiException (404) where it names another model,
+/// Error(Fault::input) where pictures can't be read, the template refuses it, or it is too long.
+Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked);
+
+/// A chat on its way to the engine.
+struct PreparedChat {
+  whimbrel::Request request;
+  wire::AnswerForm form = {};
+  int image_tokens = 0;  // of pictures and videos
+};
+
+/// The same with all that is asked of the answer. Compiles its grammar, which may take two seconds:
+/// never on a thread that others wait for. `scope` as in Request.
+PreparedChat prepare_chat_request(
+    const ModelService& service, const wire::ChatCompletionRequest& asked, std::string scope
+);
+
+}  // namespace whimbrel::http
