@@ -13,7 +13,7 @@ using Kind = AnswerPiece::Kind;
 Json responses_usage(const AnswerTally& tally) {
   return {
       {"input_tokens", tally.prompt_tokens},
-      {"input_tokens_details", {{"cached_tokens", tally.cached_tokens}}},
+      {"input_tokens_details", {{"cached_tokens", tally.cached_tokens}, {"cache_write_tokens", 0}}},
       {"output_tokens", tally.completion_tokens},
       {"output_tokens_details", {{"reasoning_tokens", tally.reasoning_tokens}}},
       {"total_tokens", tally.prompt_tokens + tally.completion_tokens}

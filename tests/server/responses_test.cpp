@@ -190,7 +190,7 @@ TEST(ResponseWriter, has_the_shape_of_the_api) {
     "output":[{"type":"message","id":"msg_abc_0","status":"completed","role":"assistant",
       "content":[{"type":"output_text","text":"Hello","annotations":[],"logprobs":[]}]}],
     "previous_response_id":null,"store":false,"truncation":"disabled",
-    "usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":3,
+    "usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"output_tokens":3,
       "output_tokens_details":{"reasoning_tokens":0},"total_tokens":12},
     "tool_choice":"auto"})"));
 }
