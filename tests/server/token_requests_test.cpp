@@ -4,7 +4,7 @@
 
 #include "refusal.h"
 #include "server/models_json.h"
-#include "tests/support/tiny_model.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::wire {
 namespace {
@@ -65,7 +65,7 @@ TEST(TokenText, spellings_are_read_as_bytes) {
 }
 
 TEST(TokenText, tokens_of_a_tokenizer_add_up_to_the_text) {
-  const Tokenizer tokenizer = Tokenizer::load(test::tiny_model("qwen3_vl"));
+  const Tokenizer tokenizer = Tokenizer::load(test::source_dir() / "models" / "tiny-qwen3-vl-4bit");
   const TokenBytes bytes_of = token_bytes_of(tokenizer);
   const std::string text = "Hi\tthere, \u00e4\u65e5\U0001F600\n 1.5";
   std::string joined;
