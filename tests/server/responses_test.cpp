@@ -79,6 +79,10 @@ TEST(ResponsesRequest, items_become_messages) {
     {"role":"tool","tool_call_id":"c1","content":"5"},
     {"role":"tool","tool_call_id":"c2","content":"6"},
     {"role":"assistant","content":"Done."}])"));
+  const ChatMessages pictures = conversation_of(R"([
+    {"role":"assistant","content":[{"type":"input_image","image_url":"data:a"}]},
+    {"role":"assistant","content":"b"}])");
+  EXPECT_EQ(pictures.messages.size(), 2U);
   ASSERT_EQ(conversation.media.size(), 1U);
   EXPECT_EQ(conversation.media[0].param, "input[0].content[0].image_url");
   EXPECT_EQ(conversation.media[0].detail, ImageDetail::low);
