@@ -163,7 +163,7 @@ class BlockReader {
     const std::string id = to_text(block.require("id"));
     const std::string name = to_text(block.require("name"));
     const Field input = block.require("input");
-    Fields(input.value, input.path);  // an object
+    to_object(input);
     return {
         {"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", input.value}}}
     };

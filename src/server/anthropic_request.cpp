@@ -30,7 +30,7 @@ void read_tool(const Json& json, const std::string& path, ToolFields& read) {
   }
   const std::optional<std::string> description = fields.text("description");
   const Field schema = fields.require("input_schema");
-  Fields(schema.value, schema.path);  // an object
+  to_object(schema);
   tool.parameters = schema.value;
   read.template_tools.push_back(template_tool(tool, description));
   read.tools.push_back(std::move(tool));
@@ -107,7 +107,7 @@ ResponseFormat read_format(const std::optional<Field>& field) {
   format.require("type");
   format.one_of("type", {"json_schema"});
   const Field schema = format.require("schema");
-  Fields(schema.value, schema.path);  // an object
+  to_object(schema);
   return {.kind = ResponseFormat::Kind::json_schema, .schema = schema.value};
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = AnswerPiece::Kind;
 
-std::string event(std::string_view type, Json members) {
+std::string event(std::string_view type, const Json& members) {
   Json json = {{"type", type}};
   json.update(members);
   return http::sse_event(type, dump(json));

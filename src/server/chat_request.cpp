@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 17> kInternals = {
 };
 
 ResponseFormat schema_format(const Field& schema) {
-  Fields(schema.value, schema.path);  // an object
+  to_object(schema);
   return {.kind = ResponseFormat::Kind::json_schema, .schema = schema.value};
 }
 
@@ -95,7 +95,7 @@ Json read_template_kwargs(Fields& fields) {
   if (!field) {
     return Json::object();
   }
-  Fields(field->value, field->path);  // an object
+  to_object(*field);
   for (const auto& item : field->value.items()) {
     if (std::ranges::count(kInternals, item.key()) > 0) {
       refuse(

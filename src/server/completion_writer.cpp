@@ -69,7 +69,8 @@ CompletionAnswer::CompletionAnswer(CompletionInfo info, TokenBytes token_bytes)
 }
 
 CompletionAnswer::Choice& CompletionAnswer::choice_of(int prompt, int choice) {
-  return choices_.at(static_cast<size_t>(prompt * info_.choices + choice));
+  const int index = prompt * info_.choices + choice;
+  return choices_.at(static_cast<size_t>(index));
 }
 
 void CompletionAnswer::push(int prompt, const Event& event) {

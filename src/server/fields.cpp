@@ -144,6 +144,13 @@ const Json& to_list(const Field& field) {
   return field.value;
 }
 
+const Json& to_object(const Field& field) {
+  if (!field.value.is_object()) {
+    refuse(field.path, shown(field.value), "an object");
+  }
+  return field.value;
+}
+
 Fields::Fields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
   if (!object.is_object()) {
     refuse(path_.empty() ? "body" : path_, shown(object), "an object");

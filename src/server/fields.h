@@ -40,6 +40,7 @@ double to_number(const Field& field, double min, double max);
 bool to_boolean(const Field& field);
 const std::string& to_text(const Field& field);
 const Json& to_list(const Field& field);
+const Json& to_object(const Field& field);
 
 /// The fields of one object of a request. A field that is null counts as absent. What is out of
 /// range or of another type is http::ApiException (400) that names the field.

@@ -10,6 +10,10 @@ std::string at(const std::string& path, size_t index) {
   return fmt::format("{}[{}]", path, index);
 }
 
+bool is_empty_text(const Json& content) {
+  return content.is_string() && content.get_ref<const std::string&>().empty();
+}
+
 /// Turns items into messages. Reasoning and calls gather in one assistant message.
 class ItemReader {
  public:
@@ -49,8 +53,7 @@ class ItemReader {
     const Json content = read_content(item.require("content"));
     if (role == "assistant") {
       Json& answer = open_answer();
-      const bool is_new = answer["content"] == "" && !answer.contains("tool_calls");
-      if (is_new) {
+      if (is_empty_text(answer["content"]) && !answer.contains("tool_calls")) {
         answer["content"] = content;
         return;
       }

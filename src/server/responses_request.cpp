@@ -73,7 +73,7 @@ ResponseFormat read_text_format(Fields& fields) {
   read_tool_name(form.require("name"));
   form.boolean("strict");
   const Field schema = form.require("schema");
-  Fields(schema.value, schema.path);  // an object
+  to_object(schema);
   return {.kind = ResponseFormat::Kind::json_schema, .schema = schema.value};
 }
 

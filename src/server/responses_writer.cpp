@@ -13,7 +13,7 @@ using Kind = AnswerPiece::Kind;
 Json responses_usage(const AnswerTally& tally) {
   return {
       {"input_tokens", tally.prompt_tokens},
-      {"input_tokens_details", {{"cached_tokens", tally.cached_tokens}}},
+      {"input_tokens_details", {{"cached_tokens", tally.cached_tokens}, {"cache_write_tokens", 0}}},
       {"output_tokens", tally.completion_tokens},
       {"output_tokens_details", {{"reasoning_tokens", tally.reasoning_tokens}}},
       {"total_tokens", tally.prompt_tokens + tally.completion_tokens}
@@ -64,20 +64,20 @@ Json ResponseWriter::json() const {
   return json;
 }
 
-std::string ResponseWriter::event(std::string_view type, Json members) {
+std::string ResponseWriter::event(std::string_view type, const Json& members) {
   Json json = {{"type", type}, {"sequence_number", sequence_++}};
   json.update(members);
   return http::sse_event(type, dump(json));
 }
 
 /// An event of the open item.
-std::string ResponseWriter::item_event(std::string_view type, Json members) {
+std::string ResponseWriter::item_event(std::string_view type, const Json& members) {
   Json all = {{"item_id", output_.back()["id"]}, {"output_index", output_.size() - 1}};
   if (open_ != Kind::call_begun) {
     all["content_index"] = 0;
   }
   all.update(members);
-  return event(type, std::move(all));
+  return event(type, all);
 }
 
 std::string ResponseWriter::item_id(std::string_view prefix) const {
@@ -193,7 +193,7 @@ std::string ResponseWriter::text_event(Kind kind, const std::string& text) {
     members["logprobs"] = Json::array();
   }
   const char* type = is_reasoning ? "response.reasoning_text.delta" : "response.output_text.delta";
-  return frames + item_event(type, std::move(members));
+  return frames + item_event(type, members);
 }
 
 std::string ResponseWriter::open_item(Kind kind, Json item) {
@@ -215,8 +215,7 @@ std::string ResponseWriter::close_text(const std::string& text) {
   }
   output_.back()["content"].push_back(part_json(kind, text));
   std::string frames = item_event(
-      is_reasoning ? "response.reasoning_text.done" : "response.output_text.done",
-      std::move(members)
+      is_reasoning ? "response.reasoning_text.done" : "response.output_text.done", members
   );
   frames += item_event("response.content_part.done", {{"part", part_json(kind, text)}});
   return frames;

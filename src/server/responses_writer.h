@@ -55,8 +55,8 @@ class ResponseWriter {
   std::string open_item(AnswerPiece::Kind kind, Json item);
   std::string close_item(std::string_view status);
   std::string close_text(const std::string& text);
-  std::string event(std::string_view type, Json members);
-  std::string item_event(std::string_view type, Json members);
+  std::string event(std::string_view type, const Json& members);
+  std::string item_event(std::string_view type, const Json& members);
   std::string item_id(std::string_view prefix) const;
 
   ResponseInfo info_;

@@ -24,7 +24,7 @@ Tool read_tool(const Json& json, const std::string& path) {
   parts.text("description");
   parts.boolean("strict");
   if (const std::optional<Field> parameters = parts.find("parameters")) {
-    Fields(parameters->value, parameters->path);  // an object
+    to_object(*parameters);
     tool.parameters = parameters->value;
   }
   return tool;

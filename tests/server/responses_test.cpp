@@ -79,6 +79,10 @@ TEST(ResponsesRequest, items_become_messages) {
     {"role":"tool","tool_call_id":"c1","content":"5"},
     {"role":"tool","tool_call_id":"c2","content":"6"},
     {"role":"assistant","content":"Done."}])"));
+  const ChatMessages pictures = conversation_of(R"([
+    {"role":"assistant","content":[{"type":"input_image","image_url":"data:a"}]},
+    {"role":"assistant","content":"b"}])");
+  EXPECT_EQ(pictures.messages.size(), 2U);
   ASSERT_EQ(conversation.media.size(), 1U);
   EXPECT_EQ(conversation.media[0].param, "input[0].content[0].image_url");
   EXPECT_EQ(conversation.media[0].detail, ImageDetail::low);
@@ -190,7 +194,7 @@ TEST(ResponseWriter, has_the_shape_of_the_api) {
     "output":[{"type":"message","id":"msg_abc_0","status":"completed","role":"assistant",
       "content":[{"type":"output_text","text":"Hello","annotations":[],"logprobs":[]}]}],
     "previous_response_id":null,"store":false,"truncation":"disabled",
-    "usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":3,
+    "usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4,"cache_write_tokens":0},"output_tokens":3,
       "output_tokens_details":{"reasoning_tokens":0},"total_tokens":12},
     "tool_choice":"auto"})"));
 }

@@ -4,6 +4,7 @@
 
 #include "refusal.h"
 #include "server/models_json.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::wire {
 namespace {
@@ -61,6 +62,19 @@ TEST(TokenText, spellings_are_read_as_bytes) {
   EXPECT_EQ(bytes_of_spelling("Ń"), std::string("\xAD"));
   EXPECT_EQ(bytes_of_spelling("日"), "日");
   EXPECT_EQ(bytes_of_spelling(""), "");
+}
+
+TEST(TokenText, tokens_of_a_tokenizer_add_up_to_the_text) {
+  const Tokenizer tokenizer = Tokenizer::load(test::source_dir() / "models" / "tiny-qwen3-vl-4bit");
+  const TokenBytes bytes_of = token_bytes_of(tokenizer);
+  const std::string text = "Hi\tthere, \u00e4\u65e5\U0001F600\n 1.5";
+  std::string joined;
+  for (const int32_t id : tokenizer.encode_text(text)) {
+    joined += bytes_of(id);
+  }
+  EXPECT_EQ(joined, text);
+  EXPECT_EQ(bytes_of(tokenizer.token_to_id("<|im_end|>").value()), "<|im_end|>");
+  EXPECT_EQ(bytes_of(tokenizer.size() + 5), "");
 }
 
 TEST(ModelsJson, lists_the_one_model) {
