@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/load_model.h"
@@ -41,6 +43,7 @@ struct ServeFlags {
   std::optional<int> threads;
   std::optional<int64_t> max_pixels;
   int drain_seconds = 30;
+  bool log_requests = false;
   ops::OpsOptions ops;
   bool force = false;
   bool no_progress = false;
@@ -107,6 +110,28 @@ int context_of(const ServeFlags& flags, const ModelShape& shape) {
   return flags.context.value_or(std::min(most, kDefaultContext));
 }
 
+/// One line of JSON.
+std::string log_line(const http::AccessLogEntry& entry) {
+  Json line = {
+      {"request_id", entry.request_id},
+      {"client", entry.client},
+      {"method", entry.method},
+      {"path", entry.path},
+      {"status", entry.status},
+      {"outcome", std::string(name_of(entry.outcome))},
+      {"ms", entry.milliseconds},
+      {"body_bytes", entry.body_bytes},
+      {"sent_bytes", entry.sent_bytes},
+  };
+  if (!entry.tenant.empty()) {
+    line["key"] = entry.tenant;
+  }
+  if (!entry.failure.empty()) {
+    line["failure"] = entry.failure;
+  }
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 /// A quarter of the memory each for prompts and for pictures that may come again.
 ServingOptions serving_options(const ServeFlags& flags, const ModelShape& shape) {
   ServingOptions options = flags.serving;
@@ -146,7 +171,13 @@ void run_serve(const ServeFlags& flags) {
   const std::unique_ptr<ModelService> service = load_service(flags);
   const http::HttpServer* running = nullptr;
   const auto counters = [&running] { return running->counters(); };
-  http::HttpServer server(flags.http, http::model_routes(*service, counters));
+  http::HttpServerOptions options = flags.http;
+  options.on_request = [all = flags.log_requests](const http::AccessLogEntry& entry) {
+    if (all || !entry.failure.empty()) {
+      write_stderr(log_line(entry));
+    }
+  };
+  http::HttpServer server(std::move(options), http::model_routes(*service, counters));
   running = &server;
   catch_interrupts();
   server.start();
@@ -168,6 +199,11 @@ void add_serve_command(CLI::App& app) {
   add_http_options(*command, flags->http);
   add_serving_options(*command, *flags);
   add_prefill_int8(*command, flags->ops);
+  command->add_flag(
+      "--log-requests",
+      flags->log_requests,
+      "A line of JSON on stderr for each request, not only for failures"
+  );
   command->add_flag("--force", flags->force, "Go on though memory looks too small");
   command->add_flag("--no-progress", flags->no_progress, "No progress bars");
   command->footer(

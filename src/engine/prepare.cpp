@@ -155,7 +155,14 @@ Prompt prepare_ids(const Frontend& frontend, std::vector<int32_t> ids) {
   if (ids.empty()) {
     throw Error(Fault::input, "prompt", "got no tokens, expected at least one");
   }
-  require_known_ids(ids, frontend.shape.vocab_size);
+  const auto [least, largest] = std::ranges::minmax(ids);
+  const int end = frontend.shape.vocab_size;
+  if (least < 0 || largest >= end) {
+    const int32_t wrong = least < 0 ? least : largest;
+    throw Error(
+        Fault::input, "prompt", "got token {}, expected tokens from 0 to {}", wrong, end - 1
+    );
+  }
   Prompt prompt{.ids = std::move(ids), .media = {}, .positions = {}};
   prompt.positions = nn::mrope_positions(prompt.tokens(), {});
   return prompt;

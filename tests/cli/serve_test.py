@@ -233,6 +233,82 @@ class Chats(ServedCase):
         self.assertEqual(self.server.call("GET", "/props")[1]["model"], BUNDLED)
 
 
+class OtherApis(ServedCase):
+    def test_text_completions(self):
+        prompt = "What is 53 minus 44?"
+        request = {"prompt": [prompt, "Hello"], "temperature": 0, "max_tokens": 8, "echo": True}
+        status, answer = self.server.call("POST", "/v1/completions", request)
+        self.assertEqual(status, 200, answer)
+        self.assertEqual([choice["index"] for choice in answer["choices"]], [0, 1])
+        self.assertTrue(answer["choices"][0]["text"].startswith(prompt))
+        ids = self.server.call("POST", "/tokenize", {"content": prompt})[1]["tokens"]
+        by_ids = self.server.call("POST", "/v1/completions", {**request, "prompt": ids})[1]
+        self.assertEqual(by_ids["choices"][0]["text"], answer["choices"][0]["text"])
+
+    def test_messages(self):
+        request = {
+            "model": BUNDLED,
+            "messages": asking("What is 53 minus 44?"),
+            "max_tokens": 40,
+            "temperature": 0,
+        }
+        expected = content_of(self.server.chat(request["messages"], max_tokens=40))
+        status, answer = self.server.call("POST", "/v1/messages", request)
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(answer["type"], "message")
+        self.assertEqual(answer["content"], [{"type": "text", "text": expected}])
+        self.assertEqual(answer["stop_reason"], "end_turn")
+        counted = self.server.call("POST", "/v1/messages/count_tokens", request)[1]
+        usage = answer["usage"]
+        read = usage["input_tokens"] + usage["cache_read_input_tokens"]
+        self.assertEqual(counted["input_tokens"], read)
+        status, error = self.server.call("POST", "/v1/messages", {"messages": []})
+        self.assertEqual((status, error["type"]), (400, "error"))
+
+    def test_a_stream_of_messages(self):
+        request = {"model": BUNDLED, "messages": asking("Hello."), "max_tokens": 20, "stream": True}
+        _, content_type, text = self.server.request("POST", "/v1/messages", request)
+        self.assertEqual(content_type, "text/event-stream")
+        events = [line[7:] for line in text.splitlines() if line.startswith("event: ")]
+        self.assertEqual(events[0], "message_start")
+        self.assertEqual(events[-1], "message_stop")
+
+    def test_responses(self):
+        request = {"input": "What is 53 minus 44?", "temperature": 0, "max_output_tokens": 40}
+        expected = content_of(self.server.chat(asking(request["input"]), max_tokens=40))
+        status, answer = self.server.call("POST", "/v1/responses", request)
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(answer["output"][0]["content"][0]["text"], expected)
+        self.assertEqual(answer["status"], "completed")
+
+    def test_tokens(self):
+        text = "Grüße, <|im_end|> 123"
+        for special in (False, True):
+            asked = {"content": text, "parse_special": special}
+            ids = self.server.call("POST", "/tokenize", asked)[1]["tokens"]
+            back = self.server.call("POST", "/detokenize", {"tokens": ids})[1]
+            self.assertEqual(back["content"], text)
+        prompt = self.server.call("POST", "/apply-template", {"messages": asking("Hi.")})[1]
+        self.assertIn("Hi.<|im_end|>", prompt["prompt"])
+
+    def test_an_estimate_computes_nothing(self):
+        steps = self.server.call("GET", "/slots")[1]["steps"]
+        request = {"messages": looking("What is this?"), "max_tokens": 10}
+        status, answer = self.server.call("POST", "/v1/estimate", request)
+        self.assertEqual(status, 200, answer)
+        self.assertEqual(len(answer["media"]), 1)
+        self.assertGreater(answer["prompt_tokens"], answer["media"][0]["tokens"])
+        self.assertLess(answer["memory_bytes"], answer["memory_budget"])
+        self.assertEqual(self.server.call("GET", "/slots")[1]["steps"], steps)
+
+    def test_metrics(self):
+        self.server.chat(asking("Hello."), max_tokens=2)
+        status, content_type, text = self.server.request("GET", "/metrics")
+        self.assertEqual((status, content_type.split(";")[0]), (200, "text/plain"))
+        self.assertRegex(text, r"(?m)^whimbrel_answer_tokens_total [1-9]")
+        self.assertRegex(text, r'(?m)^whimbrel_requests_total\{end="finished"\} [1-9]')
+
+
 class Refusals(ServedCase):
     FLAGS = ("--ctx", "300", "--alias", "bird")
 
@@ -250,7 +326,13 @@ class Refusals(ServedCase):
         self.assertEqual(self.server.chat(asking("Hello."), model="bird")["model"], "bird")
 
     def test_a_prompt_that_is_too_long(self):
-        self.refused(400, {"messages": asking("word " * 400)})
+        error = self.refused(400, {"messages": asking("word " * 400)})
+        self.assertEqual(error["code"], "context_length_exceeded")
+
+    def test_ids_that_are_no_tokens(self):
+        self.refused(400, {"messages": asking("Hello."), "logit_bias": {"99999999": 1}})
+        self.refused(400, {"prompt": [99999999]}, "/v1/completions")
+        self.refused(400, {"tokens": [99999999]}, "/detokenize")
 
     def test_pictures_that_are_none(self):
         for url in (
@@ -290,6 +372,20 @@ class Keys(ServedCase):
         self.assertEqual(self.server.call("POST", path, body, right)[0], 200)
         self.assertEqual(self.server.call("GET", "/health")[0], 200)
         self.assertEqual(self.server.call("GET", "/v1/models")[0], 401)
+
+
+class Logs(CliTest):
+    def test_a_line_a_request_without_what_was_said(self):
+        server = Server("--log-requests", "--api-key", "secret-canary")
+        headers = {"Authorization": "Bearer secret-canary", "x-request-id": "mine-1"}
+        body = {"messages": asking("prompt-canary"), "max_tokens": 4}
+        status, _ = server.call("POST", "/v1/chat/completions", body, headers)
+        self.assertEqual(status, 200)
+        self.assertEqual(server.stop(), 0)
+        lines = [json.loads(line) for line in server.said if line.startswith("{")]
+        self.assertEqual([line["request_id"] for line in lines], ["mine-1"])
+        self.assertEqual((lines[0]["status"], lines[0]["outcome"]), (200, "answered"))
+        self.assertNotIn("canary", "".join(server.said))
 
 
 class Starts(CliTest):
