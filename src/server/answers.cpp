@@ -122,6 +122,7 @@ wire::ChatAnswerInfo chat_info(
   info.include_usage = asked.generation.include_usage;
   info.return_progress = asked.generation.return_progress;
   info.image_tokens = chat.image_tokens;
+  info.whimbrel = chat.details;
   return info;
 }
 
@@ -134,13 +135,12 @@ void answer_chat(
   const wire::ChatCompletionRequest asked = wire::parse_chat_request(request.body, limits);
   PreparedChat chat = prepare_chat_request(service, asked, request.tenant);
   wire::ChatAnswerInfo info = chat_info(service, asked, chat, *exchange);
-  wire::TokenBytes bytes = wire::token_bytes_of(service.frontend().tokenizer);
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
   if (asked.generation.stream) {
-    wire::ChatStream writer(std::move(info), std::move(bytes));
+    wire::ChatStream writer(std::move(info), service.token_bytes());
     stream(service, std::move(exchange), std::move(writer), std::move(requests));
   } else {
-    wire::ChatAnswer writer(std::move(info), std::move(bytes));
+    wire::ChatAnswer writer(std::move(info), service.token_bytes());
     answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
   }
 }
@@ -153,12 +153,11 @@ void answer_completion(
   wire::require_model(service.served(), asked.generation.model);
   std::vector<whimbrel::Request> requests = requests_of(service, asked, request.tenant);
   wire::CompletionInfo info = completion_info(service, asked, *exchange);
-  wire::TokenBytes bytes = wire::token_bytes_of(service.frontend().tokenizer);
   if (asked.generation.stream) {
-    wire::CompletionStream writer(std::move(info), std::move(bytes));
+    wire::CompletionStream writer(std::move(info), service.token_bytes());
     stream(service, std::move(exchange), std::move(writer), std::move(requests));
   } else {
-    wire::CompletionAnswer writer(std::move(info), std::move(bytes));
+    wire::CompletionAnswer writer(std::move(info), service.token_bytes());
     answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
   }
 }

@@ -71,6 +71,18 @@ int media_tokens(const Prompt& prompt) {
   return tokens;
 }
 
+Json medium_json(const MediaSpan& span) {
+  const Patches& patches = span.patches;
+  return {
+      {"kind", span.kind == MediaKind::image ? "image" : "video"},
+      {"size", {patches.original.width, patches.original.height}},
+      {"resized", {patches.resized.width, patches.resized.height}},
+      {"grid_thw", patches.grid_thw},
+      {"first_token", span.first_token()},
+      {"tokens", span.tokens()},
+  };
+}
+
 }  // namespace
 
 ChatInput chat_of(const wire::ChatCompletionRequest& asked) {
@@ -80,9 +92,17 @@ ChatInput chat_of(const wire::ChatCompletionRequest& asked) {
   return input;
 }
 
+Json media_json(const Prompt& prompt) {
+  Json media = Json::array();
+  for (const MediaSpan& span : prompt.media) {
+    media.push_back(medium_json(span));
+  }
+  return media;
+}
+
 Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked) {
   wire::require_model(service.served(), asked.generation.model);
-  return service.prepare(chat_of(asked)).prompt;
+  return service.prepare(chat_of(asked), asked.generation.whimbrel.media).prompt;
 }
 
 PreparedChat prepare_chat_request(
@@ -91,6 +111,10 @@ PreparedChat prepare_chat_request(
   Prompt prompt = chat_prompt(service, asked);
   wire::AnswerForm form = form_of(service, asked, prompt);
   const int image_tokens = media_tokens(prompt);
+  Json details = nullptr;
+  if (asked.generation.whimbrel.details) {
+    details = {{"media", media_json(prompt)}};
+  }
   whimbrel::Request request = service.request(std::move(prompt), asked.generation);
   request.scope = std::move(scope);
   if (asked.logprobs) {
@@ -100,7 +124,7 @@ PreparedChat prepare_chat_request(
   if (form.reasoning_opened) {
     request.reasoning_end = service.frontend().tokenizer.token_to_id("</think>");
   }
-  return {std::move(request), std::move(form), image_tokens};
+  return {std::move(request), std::move(form), image_tokens, std::move(details)};
 }
 
 }  // namespace whimbrel::http

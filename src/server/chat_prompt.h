@@ -15,11 +15,15 @@ ChatInput chat_of(const wire::ChatCompletionRequest& asked);
 /// Error(Fault::input) where pictures can't be read, the template refuses it, or it is too long.
 Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked);
 
+/// What a prompt's pictures and videos became: size, resized, grid_thw, first_token, tokens.
+Json media_json(const Prompt& prompt);
+
 /// A chat on its way to the engine.
 struct PreparedChat {
   whimbrel::Request request;
   wire::AnswerForm form = {};
-  int image_tokens = 0;  // of pictures and videos
+  int image_tokens = 0;    // of pictures and videos
+  Json details = nullptr;  // the answer's `whimbrel`, where it was asked for
 };
 
 /// The same with all that is asked of the answer. Compiles its grammar, which may take two seconds:

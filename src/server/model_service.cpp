@@ -18,6 +18,26 @@ int64_t seconds_since_1970() {
       .count();
 }
 
+/// What is asked, and the service's own where nothing is. A bound that is asked for replaces both
+/// of the service's.
+MediaOptions over(const MediaOptions& own, const MediaOptions& asked) {
+  MediaOptions options = asked;
+  if (!asked.max_pixels && !asked.image_tokens) {
+    options.max_pixels = own.max_pixels;
+    options.image_tokens = own.image_tokens;
+  }
+  const auto fill = [](auto& value, const auto& otherwise) {
+    if (!value) {
+      value = otherwise;
+    }
+  };
+  fill(options.affordable_pixels, own.affordable_pixels);
+  fill(options.min_pixels, own.min_pixels);
+  fill(options.fps, own.fps);
+  fill(options.max_frames, own.max_frames);
+  return options;
+}
+
 http::ApiException too_long(int tokens, int context) {
   return http::ApiException({
       .kind = http::ErrorKind::bad_request,
@@ -44,10 +64,11 @@ ModelService::ModelService(Frontend frontend, Engine engine, const ModelServiceO
       grammars_(
           frontend_.tokenizer, static_cast<size_t>(frontend_.shape.vocab_size), frontend_.stop_ids
       ),
+      token_bytes_(wire::token_bytes_of(frontend_.tokenizer)),
       serving_(engine_.model(), frontend_.shape, frontend_.tokenizer, options.serving) {}
 
-Prepared ModelService::prepare(const ChatInput& input) const {
-  return prepare_chat(frontend_, chat_template_, input, options_.media);
+Prepared ModelService::prepare(const ChatInput& input, const MediaOptions& asked) const {
+  return prepare_chat(frontend_, chat_template_, input, over(options_.media, asked));
 }
 
 wire::ServedModel ModelService::served() const {

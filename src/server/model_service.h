@@ -8,6 +8,7 @@
 #include "engine/serving_engine.h"
 #include "server/generation_fields.h"
 #include "server/models_json.h"
+#include "server/token_text.h"
 #include "text/chat_template.h"
 #include "text/grammar.h"
 
@@ -35,8 +36,11 @@ class ModelService {
   ServingEngine& serving() { return serving_; }
   const ServingEngine& serving() const { return serving_; }
 
-  /// As prepare_chat, with the service's media options.
-  Prepared prepare(const ChatInput& input) const;
+  /// Bytes of tokens, for log probabilities.
+  const wire::TokenBytes& token_bytes() const { return token_bytes_; }
+
+  /// As prepare_chat, with what is asked of media over the service's own options.
+  Prepared prepare(const ChatInput& input, const MediaOptions& asked) const;
 
   /// What clients are told of the model.
   wire::ServedModel served() const;
@@ -53,6 +57,7 @@ class ModelService {
   int64_t created_;  // seconds since 1970
   ChatTemplate chat_template_;
   GrammarCompiler grammars_;
+  wire::TokenBytes token_bytes_;
   ServingEngine serving_;  // last: its thread uses the others
 };
 

@@ -4,7 +4,6 @@
 #include "server/anthropic_writer.h"
 #include "server/chat_prompt.h"
 #include "server/token_requests.h"
-#include "server/token_text.h"
 
 namespace whimbrel::http {
 
@@ -34,7 +33,7 @@ Json tokenize(
   const std::vector<int32_t> ids = asked.parse_special
                                        ? tokenizer.encode_prompt({.marked = asked.content})
                                        : tokenizer.encode_text(asked.content);
-  return asked.with_pieces ? wire::token_pieces_json(ids, wire::token_bytes_of(tokenizer))
+  return asked.with_pieces ? wire::token_pieces_json(ids, service.token_bytes())
                            : wire::tokens_json(ids);
 }
 
@@ -60,27 +59,12 @@ Json count_tokens(
   return wire::token_count_json(chat_prompt(service, asked).tokens());
 }
 
-Json medium_json(const MediaSpan& span) {
-  const Patches& patches = span.patches;
-  return {
-      {"kind", span.kind == MediaKind::image ? "image" : "video"},
-      {"size", {patches.original.width, patches.original.height}},
-      {"resized", {patches.resized.width, patches.resized.height}},
-      {"grid_thw", patches.grid_thw},
-      {"first_token", span.first_token()},
-      {"tokens", span.tokens()},
-  };
-}
-
 Json estimate(
     const ModelService& service, std::string_view body, const wire::RequestLimits& limits
 ) {
   const wire::ChatCompletionRequest asked = wire::parse_chat_request(body, limits);
   Prompt prompt = chat_prompt(service, asked);
-  Json media = Json::array();
-  for (const MediaSpan& span : prompt.media) {
-    media.push_back(medium_json(span));
-  }
+  Json media = media_json(prompt);
   const int tokens = prompt.tokens();
   const whimbrel::Request request = service.request(std::move(prompt), asked.generation);
   return {

@@ -201,6 +201,14 @@ class Chats(ServedCase):
             self.assertEqual(item["top_logprobs"][0]["token"], item["token"])
             self.assertLessEqual(item["logprob"], 0)
 
+    def test_what_pictures_became(self):
+        answer = self.server.chat(
+            looking("Describe this image."), whimbrel={"details": True, "min_pixels": 784, "max_pixels": 10000}
+        )
+        (medium,) = answer["whimbrel"]["media"]
+        self.assertLessEqual(medium["resized"][0] * medium["resized"][1], 10000)
+        self.assertGreater(medium["size"][0], medium["resized"][0])
+
     def test_the_length_ends_it(self):
         answer = self.server.chat(asking("Count from 1 to 90."), max_tokens=3)
         self.assertEqual(answer["choices"][0]["finish_reason"], "length")
