@@ -82,17 +82,22 @@ void add_serving_options(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command.add_option("--queue", flags.serving.queue, "Requests that may wait")
-      ->check(CLI::Range(0, 1 << 20))
+      ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command.add_option("--prefill-chunk", flags.serving.prefill_chunk, "Prompt tokens of a step")
       ->check(positive)
       ->capture_default_str();
   command.add_option("--kv-bits", flags.serving.kv_bits, "8: keys and values in 8 bits")
       ->check(CLI::IsMember({8}));
-  command.add_option(
-      "--memory", flags.memory_mib, "MiB for caches and pictures (three quarters of what is left)"
-  );
-  command.add_option("--max-pixels", flags.max_pixels, "Pixels of a picture at most");
+  command
+      .add_option(
+          "--memory",
+          flags.memory_mib,
+          "MiB for caches and pictures (three quarters of what is left)"
+      )
+      ->check(CLI::Range(1, 1 << 30));
+  command.add_option("--max-pixels", flags.max_pixels, "Pixels of a picture at most")
+      ->check(positive);
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
       ->check(positive);
   command.add_option("--drain", flags.drain_seconds, "Seconds that answers have when it stops")
@@ -154,7 +159,8 @@ std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
   );
   ModelServiceOptions options{.name = flags.alias, .serving = {}, .media = {}};
   if (options.name.empty()) {
-    options.name = flags.model.empty() ? folder.filename().string() : flags.model;
+    const bool is_path = flags.model.empty() || std::filesystem::exists(flags.model);
+    options.name = is_path ? folder.filename().string() : flags.model;
   }
   MediaFlags media;
   media.options.max_pixels = flags.max_pixels;

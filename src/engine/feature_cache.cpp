@@ -35,24 +35,22 @@ void FeatureCache::put(
     const std::string& scope, const std::string& content, const nn::Features& features
 ) {
   const uint64_t bytes = bytes_of(features);
-  if (bytes > most_bytes_) {
+  if (bytes > most_bytes_ || bytes > ledger_.left() + bytes_) {
     return;
   }
   while (bytes_ + bytes > most_bytes_) {
     drop_last();
   }
-  if (!make_room(bytes)) {
-    return;
-  }
+  make_room(bytes);
   entries_.push_front({scope, content, features, *ledger_.take(bytes)});
   bytes_ += bytes;
 }
 
 bool FeatureCache::make_room(uint64_t bytes) {
+  if (ledger_.left() + bytes_ < bytes) {
+    return false;
+  }
   while (ledger_.left() < bytes) {
-    if (entries_.empty()) {
-      return false;
-    }
     drop_last();
   }
   return true;

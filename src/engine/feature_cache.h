@@ -24,7 +24,8 @@ class FeatureCache {
   /// Keeps features, where there is room for them.
   void put(const std::string& scope, const std::string& content, const nn::Features& features);
 
-  /// Gives up entries until the ledger has so many bytes left; false where all are gone before.
+  /// Gives up entries until the ledger has so many bytes left; none, and false, where all of them
+  /// are not enough.
   bool make_room(uint64_t bytes);
 
   uint64_t bytes() const { return bytes_; }

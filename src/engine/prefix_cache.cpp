@@ -1,6 +1,7 @@
 #include "engine/prefix_cache.h"
 
 #include <fmt/format.h>
+#include <mlx/mlx.h>
 
 #include <algorithm>
 
@@ -37,6 +38,7 @@ PrefixCache::Found PrefixCache::find(const std::string& scope, const PrefixKey& 
   const int tokens = std::min(common, most);
   nn::KVCache fork = best->cache;
   fork.truncate(tokens);
+  fork.shrink();
   return {
       std::move(fork),
       tokens < common ? "the last token is always computed"
@@ -47,30 +49,35 @@ PrefixCache::Found PrefixCache::find(const std::string& scope, const PrefixKey& 
 }
 
 void PrefixCache::put(const std::string& scope, PrefixKey key, nn::KVCache cache) {
-  drop_prefixes_of(scope, key);
+  cache.truncate(static_cast<int>(key.ids.size()));
+  cache.shrink();
+  mx::eval(cache.arrays());
   const uint64_t bytes = bytes_of(cache);
-  if (bytes > most_bytes_) {
+  if (bytes > most_bytes_ || bytes > ledger_.left() + bytes_) {
     return;
   }
+  drop_prefixes_of(scope, key);
   while (bytes_ + bytes > most_bytes_) {
     drop_last();
   }
-  if (!make_room(bytes)) {
-    return;
-  }
-  cache.truncate(static_cast<int>(key.ids.size()));
+  make_room(bytes);
   entries_.push_front({scope, std::move(key), std::move(cache), *ledger_.take(bytes)});
   bytes_ += bytes;
 }
 
 bool PrefixCache::make_room(uint64_t bytes) {
+  if (ledger_.left() + bytes_ < bytes) {
+    return false;
+  }
   while (ledger_.left() < bytes) {
-    if (entries_.empty()) {
-      return false;
-    }
     drop_last();
   }
   return true;
+}
+
+void PrefixCache::clear() {
+  entries_.clear();
+  bytes_ = 0;
 }
 
 void PrefixCache::drop_last() {

@@ -30,8 +30,11 @@ class PrefixCache {
   /// Keeps a cache that holds exactly the key's tokens, where there is room for it.
   void put(const std::string& scope, PrefixKey key, nn::KVCache cache);
 
-  /// Gives up entries until the ledger has so many bytes left; false where all are gone before.
+  /// Gives up entries until the ledger has so many bytes left; none, and false, where all of them
+  /// are not enough.
   bool make_room(uint64_t bytes);
+
+  void clear();
 
   uint64_t bytes() const { return bytes_; }
   size_t size() const { return entries_.size(); }

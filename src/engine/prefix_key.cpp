@@ -1,6 +1,7 @@
 #include "engine/prefix_key.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/digest.h"
 
@@ -11,6 +12,16 @@ namespace {
 template <typename T>
 std::string_view bytes_of(const T& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(numbers[0])};
+}
+
+std::string positions_digest(const Prompt& prompt, int first, int end) {
+  Digest digest;
+  for (const std::vector<int32_t>& axis : prompt.positions.axes) {
+    const auto part =
+        std::span(axis).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first));
+    digest.update(bytes_of(part));
+  }
+  return digest.hex();
 }
 
 /// First token of a medium that is not the same in the other key.
@@ -37,7 +48,11 @@ std::string media_content(const Patches& patches) {
 PrefixKey prefix_key(const Prompt& prompt) {
   PrefixKey key{.ids = prompt.ids, .media = {}};
   for (const MediaSpan& span : prompt.media) {
-    key.media.push_back({span.first_token(), span.end_token(), media_content(span.patches)});
+    const int first = span.first_token();
+    const int end = span.end_token();
+    key.media.push_back(
+        {first, end, media_content(span.patches), positions_digest(prompt, first, end)}
+    );
   }
   return key;
 }

@@ -14,7 +14,8 @@ struct PrefixKey {
   struct Medium {
     int first = 0;  // token
     int end = 0;
-    std::string content;  // SHA-256 of what the tower sees, shape included
+    std::string content;    // SHA-256 of what the tower sees, shape included
+    std::string positions;  // of the three positions of its tokens: a video's tell of its times
 
     friend bool operator==(const Medium&, const Medium&) = default;
   };

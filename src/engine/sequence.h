@@ -26,6 +26,7 @@ struct RunningRequest {
   std::vector<nn::Features> features = {};  // of each picture and video, once a tower has seen it
   std::vector<bool> encoded = {};
   int open_answers = 0;
+  bool ended = false;  // its last event was sent
   Stopwatch since_submitted = {};
   Stopwatch since_admitted = {};
   Stopwatch since_first_token = {};

@@ -3,6 +3,7 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ranges>
 
 #include "generate/forward.h"
@@ -19,6 +20,29 @@ SamplingOptions sampling_of(const Request& request, int choice) {
     *options.seed += static_cast<uint64_t>(choice);
   }
   return options;
+}
+
+ServingOptions bounded(ServingOptions options) {
+  options.prefill_chunk = std::min(options.prefill_chunk, options.context);
+  return options;
+}
+
+/// A bit for each id (Sampler::draw).
+std::vector<uint32_t> all_but(std::span<const int32_t> forbidden, int32_t vocabulary) {
+  std::vector<uint32_t> mask(static_cast<size_t>(vocabulary / 32 + 1), ~uint32_t{0});
+  for (const int32_t id : forbidden) {
+    if (id >= 0 && id < vocabulary) {
+      mask[static_cast<size_t>(id / 32)] &= ~(uint32_t{1} << (id % 32));
+    }
+  }
+  return mask;
+}
+
+/// Texts of other libraries are not for clients.
+Error as_error(const std::exception& exception) {
+  const auto* error = dynamic_cast<const Error*>(&exception);
+  return error != nullptr ? *error
+                          : Error(Fault::model, "step", "got an unexpected failure; try again");
 }
 
 /// What a not yet encoded picture's features are until then.
@@ -42,7 +66,7 @@ ServingCore::ServingCore(
     : model_(model),
       shape_(shape),
       tokenizer_(tokenizer),
-      options_(options),
+      options_(bounded(options)),
       keeps_answers_(model.rounding() == model.dtype()),
       ledger_(options.memory),
       prefixes_(ledger_, options.prefix_memory),
@@ -110,10 +134,8 @@ void ServingCore::step() {
     } else {
       run_forward(plan);
     }
-  } catch (const Error& error) {
-    fail_all(plan, error);
   } catch (const std::exception& error) {
-    fail_all(plan, Error(Fault::model, "step", "failed: {}", error.what()));
+    fail_all(plan, as_error(error));
   }
   tower_ran_ = plan.tower.has_value();
   remove_finished();
@@ -124,7 +146,7 @@ void ServingCore::step() {
 void ServingCore::admit() {
   while (!waiting_.empty()) {
     const Request& next = waiting_.front()->request;
-    const int running = static_cast<int>(sequences_.size());
+    const int running = open_answers();
     if (running > 0 && running + next.choices > options_.parallel) {
       return;
     }
@@ -134,10 +156,33 @@ void ServingCore::admit() {
     if (!take_memory(*waiting_.front())) {
       return;
     }
-    std::shared_ptr<RunningRequest> request = std::move(waiting_.front());
+    const std::shared_ptr<RunningRequest> request = waiting_.front();
     waiting_.pop_front();
-    start(std::move(request), std::move(found));
+    try {
+      start(request, std::move(found));
+    } catch (const std::exception& error) {
+      fail(*request, as_error(error));
+    }
   }
+}
+
+/// Answers of all requests that run, those included that wait for their prompt.
+int ServingCore::open_answers() const {
+  int answers = 0;
+  for (const RunningRequest* request : running()) {
+    answers += request->open_answers;
+  }
+  return answers;
+}
+
+std::vector<const RunningRequest*> ServingCore::running() const {
+  std::vector<const RunningRequest*> requests;
+  for (const Sequence& s : sequences_) {
+    if (std::ranges::count(requests, s.request.get()) == 0) {
+      requests.push_back(s.request.get());
+    }
+  }
+  return requests;
 }
 
 /// Prompts and pictures that are kept give way to requests.
@@ -147,13 +192,14 @@ bool ServingCore::take_memory(RunningRequest& request) {
     return false;
   }
   if (!prefixes_.make_room(bytes)) {
+    prefixes_.clear();
     pictures_.make_room(bytes);
   }
   request.share = *ledger_.take(bytes);
   return true;
 }
 
-void ServingCore::start(std::shared_ptr<RunningRequest> request, PrefixCache::Found found) {
+void ServingCore::start(const std::shared_ptr<RunningRequest>& request, PrefixCache::Found found) {
   const Request& asked = request->request;
   const int tokens = asked.prompt.tokens();
   request->timings.queue = request->since_submitted.milliseconds();
@@ -267,8 +313,8 @@ void ServingCore::draw_all(const StepPlan& plan, const mx::array& hidden) {
     const RankedLogits ranked = logits.row(static_cast<int>(i));
     try {
       sequence(ids[i]).answer.empty() ? draw_first(ids[i], ranked) : draw(sequence(ids[i]), ranked);
-    } catch (const Error& error) {
-      fail(*sequence(ids[i]).request, error);
+    } catch (const std::exception& error) {
+      fail(*sequence(ids[i]).request, as_error(error));
     }
   }
 }
@@ -302,7 +348,9 @@ void ServingCore::draw_first(uint64_t id, RankedLogits logits) {
 void ServingCore::draw(Sequence& sequence, RankedLogits logits) {
   AnswerToken token{.choice = sequence.choice};
   const std::optional<int>& top = sequence.request->request.top_logprobs;
-  if (!top) {
+  const bool finite =
+      std::ranges::all_of(logits.peaks, [](float peak) { return std::isfinite(peak); });
+  if (!top || !finite) {  // what isn't finite the sampler refuses
     token.id = draw_id(sequence, logits);
   } else {
     const auto known = std::min(logits.logits.size(), static_cast<size_t>(tokenizer_.size()));
@@ -320,9 +368,13 @@ int32_t ServingCore::draw_id(Sequence& sequence, RankedLogits logits) {
   if (asked.grammar && begins) {
     sequence.grammar.emplace(*asked.grammar);
   }
+  if (!asked.grammar) {
+    return sequence.sampler.draw(logits);
+  }
   if (!sequence.grammar) {
-    const int32_t id = sequence.sampler.draw(logits);
-    if (asked.grammar && id == asked.reasoning_end) {
+    // An end inside of the reasoning would be an answer that keeps no grammar.
+    const int32_t id = sequence.sampler.draw(logits, all_but(asked.stop_ids, tokenizer_.size()));
+    if (id == asked.reasoning_end) {
       sequence.grammar.emplace(*asked.grammar);
     }
     return id;
@@ -364,9 +416,10 @@ void ServingCore::finish(Sequence& sequence, AnswerEnd reason) {
   );
   if (--request.open_answers == 0) {
     request.timings.decode = request.since_first_token.milliseconds();
+    keep_prefix(sequence);
+    request.ended = true;
     ++counts_.finished;
     request.sink(RequestFinished{request.timings});
-    keep_prefix(sequence);
   }
 }
 
@@ -386,6 +439,10 @@ void ServingCore::keep_prefix(Sequence& sequence) {
 // ---- failures
 
 void ServingCore::fail(RunningRequest& request, const Error& error) {
+  if (request.ended) {
+    return;
+  }
+  request.ended = true;
   for (const Sequence& s : sequences_) {
     if (s.request.get() == &request) {
       finished_.push_back(s.id);
@@ -423,13 +480,7 @@ void ServingCore::remove_finished() {
 
 ServingStatus ServingCore::status() const {
   ServingStatus status = counts_;
-  std::vector<const RunningRequest*> running;
-  for (const Sequence& s : sequences_) {
-    if (std::ranges::count(running, s.request.get()) == 0) {
-      running.push_back(s.request.get());
-    }
-  }
-  status.running = static_cast<int>(running.size());
+  status.running = static_cast<int>(running().size());
   status.queued = static_cast<int>(waiting_.size());
   status.memory_budget = ledger_.budget();
   status.memory_used = ledger_.used();

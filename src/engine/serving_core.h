@@ -15,7 +15,8 @@
 namespace whimbrel {
 
 /// Answers many requests on one thread, a step at a time: admits what fits, plans, runs the plan
-/// and tells what came of it. An error in one row ends that row's request and no other.
+/// and tells what came of it. What goes wrong in a row's draw ends that row's request and no other;
+/// what goes wrong in a forward ends the requests that are in it.
 class ServingCore {
  public:
   ServingCore(
@@ -55,7 +56,9 @@ class ServingCore {
  private:
   void admit();
   bool take_memory(RunningRequest& request);
-  void start(std::shared_ptr<RunningRequest> request, PrefixCache::Found found);
+  void start(const std::shared_ptr<RunningRequest>& request, PrefixCache::Found found);
+  int open_answers() const;
+  std::vector<const RunningRequest*> running() const;
   StepState step_state() const;
   Sequence& sequence(uint64_t id);
 
@@ -65,7 +68,7 @@ class ServingCore {
   void draw_all(const StepPlan& plan, const mx::array& hidden);
   void draw_first(uint64_t id, RankedLogits logits);
   void draw(Sequence& sequence, RankedLogits logits);
-  static int32_t draw_id(Sequence& sequence, RankedLogits logits);
+  int32_t draw_id(Sequence& sequence, RankedLogits logits);
   void take(Sequence& sequence, AnswerToken token);
   void finish(Sequence& sequence, AnswerEnd reason);
   void keep_prefix(Sequence& sequence);

@@ -1,5 +1,7 @@
 #include "engine/serving_engine.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/memory_estimate.h"
 
@@ -61,7 +63,7 @@ ServingStatus ServingEngine::status() const {
 
 void ServingEngine::require_answerable(const Request& request) const {
   const int tokens = request.prompt.tokens();
-  if (request.max_tokens < 1 || tokens < 1 || tokens + request.max_tokens > options_.context) {
+  if (request.max_tokens < 1 || tokens < 1 || request.max_tokens > options_.context - tokens) {
     throw Error(
         Fault::input,
         "context",
@@ -72,10 +74,19 @@ void ServingEngine::require_answerable(const Request& request) const {
     );
   }
   require_valid(request.sampling);
+  const bool biased = std::ranges::any_of(request.sampling.logit_bias, [](const auto& bias) {
+    return bias.first < 0;
+  });
+  if (request.choices < 1 || request.top_logprobs.value_or(0) < 0 || biased) {
+    throw Error(Fault::usage, "request", "got a negative number, expected choices and ids from 0");
+  }
+  if (std::ranges::any_of(request.stops, &std::string::empty)) {
+    throw Error(Fault::usage, "stop", "got an empty stop text, expected at least one character");
+  }
   const uint64_t bytes = core_.bytes_of(request);
   if (bytes > options_.memory) {
     throw Error(
-        Fault::memory,
+        Fault::input,
         "memory",
         "got a request that needs {}, expected at most {}; ask for a shorter answer, fewer answers "
         "or smaller pictures",
@@ -87,7 +98,11 @@ void ServingEngine::require_answerable(const Request& request) const {
 
 void ServingEngine::serve(const std::stop_token& stop) {
   while (take_inbox(stop)) {
-    core_.step();
+    try {
+      core_.step();
+    } catch (const std::exception&) {
+      core_.cancel_all();  // what is left of the step can't be trusted
+    }
     publish();
   }
   core_.cancel_all();

@@ -30,8 +30,8 @@ class ServingEngine {
 
   /// Takes a request; its events come from another thread, perhaps before this returns. Returns its
   /// number, nothing where too many requests wait. Throws Error(Fault::input) where prompt and
-  /// answer are longer than the context, Error(Fault::memory) where they never fit,
-  /// Error(Fault::usage) on sampling options or stop texts out of range.
+  /// answer are longer than the context or never fit into memory, Error(Fault::usage) on options
+  /// and stop texts out of range.
   std::optional<uint64_t> submit(Request request, EventSink sink);
 
   /// Bytes that a request needs while it is computed.

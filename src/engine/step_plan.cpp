@@ -32,7 +32,8 @@ bool can_read(const SequenceState& sequence) {
 }
 
 std::optional<uint64_t> next_for_tower(const StepState& state) {
-  if (state.tower_ran && std::ranges::any_of(state.sequences, decodes)) {
+  const auto goes_on = [](const SequenceState& s) { return decodes(s) || can_read(s); };
+  if (state.tower_ran && std::ranges::any_of(state.sequences, goes_on)) {
     return std::nullopt;
   }
   const auto waiting = in_turn(state.sequences, state.last_encoded, [](const SequenceState& s) {

@@ -47,7 +47,7 @@ struct StepPlan {
 
 /// Every answer gets its next token in each forward. Prompts share what rows a forward has for
 /// them, beginning with the one behind the last in turn, so that a short prompt does not wait for
-/// the whole of a long one. A picture is encoded between two forwards where answers wait for them.
+/// the whole of a long one. A picture is encoded between two forwards where others wait for them.
 StepPlan plan_step(const StepState& state);
 
 }  // namespace whimbrel

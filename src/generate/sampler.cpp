@@ -79,8 +79,11 @@ double total_weight(const std::vector<Candidate>& candidates) {
   return total;
 }
 
-/// Of `top_k` candidates or more, the best first.
+/// The best first. A grammar may leave fewer than are to be kept.
 void keep_top_k(std::vector<Candidate>& candidates, int top_k) {
+  if (candidates.size() <= static_cast<size_t>(top_k)) {
+    return;
+  }
   const auto end = candidates.begin() + top_k;
   std::partial_sort(candidates.begin(), end, candidates.end(), std::greater{});
   candidates.erase(end, candidates.end());

@@ -64,6 +64,21 @@ ops::KVRows without(const ops::KVRows& rows, int first, int count, int length) {
   return kept;
 }
 
+mx::array first_of(const mx::array& buffer, int capacity) {
+  mx::Shape stop = buffer.shape();
+  stop[2] = capacity;
+  const mx::Shape start(stop.size(), 0);
+  return mx::contiguous(mx::slice(buffer, start, stop));
+}
+
+void shrink(ops::KVRows& rows, int capacity) {
+  rows.data = first_of(rows.data, capacity);
+  if (rows.scales) {
+    rows.scales = first_of(*rows.scales, capacity);
+    rows.offsets = first_of(*rows.offsets, capacity);
+  }
+}
+
 void append_arrays(std::vector<mx::array>& arrays, const ops::KVRows& rows) {
   arrays.push_back(rows.data);
   if (rows.scales) {
@@ -111,6 +126,16 @@ void KVCache::truncate(int length) {
   }
   for (LayerCache& layer : layers_) {
     layer.length = length;
+  }
+}
+
+void KVCache::shrink() {
+  for (LayerCache& layer : layers_) {
+    const int capacity = round_up(layer.length, kStep);
+    if (capacity < layer.capacity()) {
+      nn::shrink(layer.buffer.keys, capacity);
+      nn::shrink(layer.buffer.values, capacity);
+    }
   }
 }
 

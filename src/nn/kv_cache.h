@@ -43,6 +43,10 @@ class KVCache {
   /// rows were dropped from can't (std::logic_error): which tokens are left would be unclear.
   void truncate(int length);
 
+  /// Gives up the room behind the rows, but for what rounds them up to kStep. Takes effect when
+  /// the buffers are evaluated.
+  void shrink();
+
   /// Buffers of all layers, for evaluation.
   std::vector<mlx::core::array> arrays() const;
 

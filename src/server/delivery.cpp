@@ -22,28 +22,41 @@ ApiException queue_is_full() {
 
 // The lock is held until all are handed over: events that come meanwhile wait for that.
 void Delivery::begin(ModelService& service, std::vector<whimbrel::Request> requests) {
+  const std::shared_ptr<Exchange> exchange = exchange_;
   {
     const std::lock_guard lock(mutex_);
     service_ = &service;
-    for (size_t i = 0; i < requests.size(); ++i) {
-      const auto sink = [self = shared_from_this(),
-                         prompt = static_cast<int>(i)](const Event& event) {
-        self->take(prompt, event);
-      };
-      const std::optional<uint64_t> id = service.serving().submit(std::move(requests[i]), sink);
-      if (!id) {
-        end();
-        throw queue_is_full();
-      }
-      ids_.push_back(*id);
+    try {
+      hand_over(service, std::move(requests));
+      on_taken();
+    } catch (...) {
+      end();
+      throw;
     }
-    on_taken();
   }
-  exchange_->on_close([&service, ids = ids_](CloseReason) {
+  exchange->on_close([&service, ids = ids_, self = weak_from_this()](CloseReason reason) {
+    const std::shared_ptr<Delivery> delivery = self.lock();
+    if (reason == CloseReason::server_stops && delivery != nullptr) {
+      delivery->tell_that_the_server_stops();
+    }
     for (const uint64_t id : ids) {
       service.serving().cancel(id);
     }
   });
+}
+
+void Delivery::hand_over(ModelService& service, std::vector<whimbrel::Request> requests) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto sink = [self = shared_from_this(),
+                       prompt = static_cast<int>(i)](const Event& event) {
+      self->take(prompt, event);
+    };
+    const std::optional<uint64_t> id = service.serving().submit(std::move(requests[i]), sink);
+    if (!id) {
+      throw queue_is_full();
+    }
+    ids_.push_back(*id);
+  }
 }
 
 void Delivery::end() {
@@ -53,11 +66,23 @@ void Delivery::end() {
   }
 }
 
+/// The engine's thread can do nothing about an answer that can't be written: the exchange is let
+/// go, which breaks the answer off.
 void Delivery::take(int prompt, const Event& event) {
   const std::lock_guard lock(mutex_);
-  if (!ended_) {
-    on_event(prompt, event);
+  if (ended_) {
+    return;
   }
+  try {
+    on_event(prompt, event);
+  } catch (const std::exception&) {
+    end();
+    exchange_.reset();
+  }
+}
+
+void Delivery::tell_that_the_server_stops() {
+  take(0, RequestFailed{Fault::interrupted, "the server stops"});
 }
 
 }  // namespace whimbrel::http

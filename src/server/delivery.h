@@ -37,7 +37,9 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
   virtual void on_taken() = 0;
   virtual void on_event(int prompt, const Event& event) = 0;
 
+  void hand_over(ModelService& service, std::vector<whimbrel::Request> requests);
   void take(int prompt, const Event& event);
+  void tell_that_the_server_stops();
 
   std::mutex mutex_;
   std::shared_ptr<Exchange> exchange_;

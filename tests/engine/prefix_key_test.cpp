@@ -19,6 +19,7 @@ Prompt example(float value) {
   Prompt prompt;
   prompt.ids = {1, 2, 9, 9, 9, 9, 3, 4};
   prompt.media.push_back({.source = "a", .runs = {{2, 4}}, .patches = picture(value)});
+  prompt.positions = nn::mrope_positions(8, {});
   return prompt;
 }
 
@@ -41,6 +42,15 @@ TEST(PrefixKey, another_picture_ends_it) {
   text.media.clear();
   EXPECT_EQ(common_tokens(key, text), 2) << "the same ids, and no picture";
   EXPECT_EQ(common_tokens(text, key), 2);
+}
+
+/// A video of the same frames at other times is rotated otherwise.
+TEST(PrefixKey, other_positions_end_it) {
+  const PrefixKey key = prefix_key(example(0));
+  Prompt slower = example(0);
+  slower.positions.axes[0][4] += 3;
+  EXPECT_EQ(common_tokens(key, prefix_key(slower)), 2);
+  EXPECT_EQ(prefix_key(slower).media[0].content, key.media[0].content) << "the tower sees the same";
 }
 
 /// The same bytes as another shape are another picture.

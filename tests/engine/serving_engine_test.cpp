@@ -140,10 +140,18 @@ TEST_F(ServingEngineTest, what_never_fits_is_refused) {
   };
   EXPECT_EQ(fault_of(request("Hello.", 2048)), Fault::input) << "longer than the context";
   EXPECT_EQ(fault_of(request("Hello.", 0)), Fault::input);
-  EXPECT_EQ(fault_of(request("Hello.", 1900)), Fault::memory);
-  Request wrong = request("Hello.");
-  wrong.sampling.top_p = 2;
-  EXPECT_EQ(fault_of(std::move(wrong)), Fault::usage);
+  EXPECT_EQ(fault_of(request("Hello.", 1900)), Fault::input) << "more than its memory";
+  const auto fault_with = [&](const auto& change) {
+    Request wrong = request("Hello.");
+    change(wrong);
+    return fault_of(std::move(wrong));
+  };
+  EXPECT_EQ(fault_with([](Request& r) { r.sampling.top_p = 2; }), Fault::usage);
+  EXPECT_EQ(fault_with([](Request& r) { r.stops = {""}; }), Fault::usage);
+  EXPECT_EQ(fault_with([](Request& r) { r.choices = 0; }), Fault::usage);
+  EXPECT_EQ(fault_with([](Request& r) { r.top_logprobs = -1; }), Fault::usage);
+  EXPECT_EQ(fault_with([](Request& r) { r.sampling.logit_bias = {{-1, 1.0F}}; }), Fault::usage);
+  EXPECT_EQ(fault_with([](Request& r) { r.max_tokens = 2147483647; }), Fault::input);
 }
 
 TEST_F(ServingEngineTest, its_end_is_the_end_of_all_requests) {
