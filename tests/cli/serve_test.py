@@ -100,6 +100,12 @@ def looking(text: str, picture=SHAPES) -> list[dict]:
     ]
 
 
+def never_ending() -> dict[str, int]:
+    """A bias against the tokens that end an answer."""
+    ends = json.loads((MODELS / BUNDLED / "generation_config.json").read_text())["eos_token_id"]
+    return {str(end): -100 for end in ends}
+
+
 def content_of(answer: dict, choice: int = 0) -> str:
     return answer["choices"][choice]["message"]["content"]
 
@@ -216,10 +222,8 @@ class Chats(ServedCase):
         self.assertEqual(answer["usage"]["completion_tokens"], 3)
 
     def test_who_leaves_is_cancelled(self):
-        ends = json.loads((MODELS / BUNDLED / "generation_config.json").read_text())["eos_token_id"]
-        never = {str(end): -100 for end in (ends if isinstance(ends, list) else [ends])}
         body = json.dumps(
-            {"messages": asking("Count."), "stream": True, "logit_bias": never, "max_tokens": 1500}
+            {"messages": asking("Count."), "stream": True, "logit_bias": never_ending(), "max_tokens": 1500}
         )
         before = self.server.call("GET", "/slots")[1]["requests_cancelled"]
         with socket.create_connection(("127.0.0.1", self.server.port)) as client:
@@ -401,6 +405,29 @@ class Logs(CliTest):
         self.assertEqual([line["request_id"] for line in lines], ["mine-1"])
         self.assertEqual((lines[0]["status"], lines[0]["outcome"]), (200, "answered"))
         self.assertNotIn("canary", "".join(server.said))
+
+
+class Stops(CliTest):
+    def test_an_open_stream_is_told(self):
+        server = Server("--drain", "0")
+        body = json.dumps(
+            {
+                "messages": asking("Count."),
+                "stream": True,
+                "max_tokens": 1900,
+                "logit_bias": never_ending(),
+            }
+        )
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=ANSWER_SECONDS)
+        with contextlib.closing(connection):
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", "/v1/chat/completions", body, headers)
+            answer = connection.getresponse()
+            self.assertTrue(answer.read(1))
+            self.assertEqual(server.stop(), 0)
+            text = answer.read().decode()
+        frames = [frame for frame in text.split("\n\n") if frame.startswith("data: ")]
+        self.assertIn("error", json.loads(frames[-1].removeprefix("data: ")))
 
 
 class Starts(CliTest):

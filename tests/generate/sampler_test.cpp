@@ -64,6 +64,43 @@ TEST(Sampler, top_k_keeps_the_best) {
   EXPECT_TRUE(drawn.contains(1) && drawn.contains(2));
 }
 
+/// A bit for each id that may come.
+std::vector<uint32_t> mask_of(const std::vector<int32_t>& allowed, size_t count) {
+  std::vector<uint32_t> mask(count / 32 + 1, 0);
+  for (const int32_t id : allowed) {
+    mask[static_cast<size_t>(id / 32)] |= uint32_t{1} << (id % 32);
+  }
+  return mask;
+}
+
+TEST(Sampler, only_allowed_ids_are_drawn) {
+  Logits logits(100);
+  std::iota(logits.begin(), logits.end(), 0.0F);
+  const std::vector<float> peaks = {15, 31, 47, 63, 79, 95, 99};
+  const std::vector<uint32_t> mask = mask_of({3, 40}, logits.size());
+  for (const double temperature : {0.0, 30.0}) {
+    // More than there are runs, and than there are ids left.
+    for (const int top_k : {0, 1, 5, 8, 50, 1000}) {
+      Sampler sampler({.temperature = temperature, .top_k = top_k, .seed = 3}, {}, 100);
+      std::map<int32_t, int> drawn;
+      for (int i = 0; i < 50; ++i) {
+        Logits copy = logits;
+        ++drawn[sampler.draw({copy, peaks}, mask)];
+      }
+      EXPECT_EQ(drawn[3] + drawn[40], 50);
+      EXPECT_EQ(drawn[3] > 0, temperature > 0 && top_k != 1) << top_k;
+    }
+  }
+  Sampler sampler({.temperature = 0}, {}, 100);
+  EXPECT_THROW(sampler.draw({logits, peaks}, mask_of({}, 100)), Error);
+}
+
+TEST(Sampler, a_bias_is_added) {
+  EXPECT_EQ(draw_once({.temperature = 0, .logit_bias = {{0, 3.5F}}}, {2, 5, 1}), 0);
+  EXPECT_EQ(draw_once({.temperature = 0, .logit_bias = {{1, -100}, {7, 9}}}, {2, 5, 1}), 0);
+  EXPECT_THROW(require_valid({.logit_bias = {{0, 101}}}), Error);
+}
+
 TEST(Sampler, top_p_keeps_the_smallest_set_that_reaches_it) {
   const Logits logits = {std::log(0.5F), std::log(0.3F), std::log(0.15F), std::log(0.05F)};
   EXPECT_EQ(draw_many({.top_p = 0.49, .seed = 1}, logits, 500).size(), 1U);

@@ -43,6 +43,28 @@ TEST(KVCache, growing_keeps_written_rows) {
   EXPECT_TRUE(mx::array_equal(kept, before).item<bool>());
 }
 
+TEST(KVCache, shrinking_keeps_the_rows_and_a_step_of_room) {
+  KVCache cache(1, kShape, {.dtype = mx::float32});
+  LayerCache& layer = cache.layer(0);
+  reserve(layer, 4 * KVCache::kStep);
+  layer.buffer.keys.data = mx::random::normal(layer.buffer.keys.data.shape());
+  const mx::array before = layer.buffer.keys.data;
+  layer.length = 4 * KVCache::kStep;
+  KVCache fork = cache;
+  fork.truncate(KVCache::kStep + 3);
+  fork.shrink();
+  EXPECT_EQ(fork.layer(0).capacity(), 2 * KVCache::kStep);
+  EXPECT_EQ(fork.length(), KVCache::kStep + 3);
+  const mx::Shape start = {0, 0, 0, 0};
+  const mx::Shape stop = {1, 2, 2 * KVCache::kStep, 8};
+  const mx::array kept = fork.layer(0).buffer.keys.data;
+  EXPECT_TRUE(mx::array_equal(kept, mx::slice(before, start, stop)).item<bool>());
+  EXPECT_EQ(kept.nbytes(), 2U * 2 * KVCache::kStep * 8 * 4);
+  EXPECT_EQ(cache.layer(0).capacity(), 4 * KVCache::kStep) << "the original keeps its room";
+  fork.shrink();  // nothing is left to give up
+  EXPECT_EQ(fork.layer(0).capacity(), 2 * KVCache::kStep);
+}
+
 TEST(KVCache, bytes_count_the_capacity) {
   KVCache cache(3, kShape, {.dtype = mx::float16});
   for (int i = 0; i < 3; ++i) {
