@@ -92,7 +92,7 @@ void ServingCore::cancel(uint64_t id) {
   const Error cancelled(Fault::interrupted, "request", "cancelled");
   const auto queued = std::ranges::find(waiting_, id, [](const auto& r) { return r->id; });
   if (queued != waiting_.end()) {
-    const std::shared_ptr<RunningRequest> request = *queued;
+    const std::shared_ptr<RunningRequest> request = std::move(*queued);
     waiting_.erase(queued);
     ++counts_.cancelled;
     request->sink(RequestFailed{Fault::interrupted, cancelled.what()});
