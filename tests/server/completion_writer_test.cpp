@@ -164,8 +164,9 @@ TEST(CompletionStream, pieces_of_each_choice_add_up_to_the_answer) {
     texts[chunk["choices"][0]["index"].get<int>()] +=
         chunk["choices"][0]["text"].get<std::string>();
   }
-  for (const Json& choice : answer_of(two_prompts(), info)["choices"]) {
-    EXPECT_EQ(texts[choice["index"].get<int>()], choice["text"]);
+  const Json answer = answer_of(two_prompts(), info);
+  for (const Json& choice : answer["choices"]) {
+    EXPECT_EQ(texts[choice["index"].get<int>()], choice["text"].get<std::string>());
   }
 }
 

@@ -310,9 +310,9 @@ TEST(ResponseWriter, events_add_up_to_the_answer) {
       } else if (event["type"] == "response.output_item.done") {
         const Json& item = event["item"];
         items.push_back(item);
-        EXPECT_EQ(
-            deltas, item["type"] == "function_call" ? item["arguments"] : item["content"][0]["text"]
-        );
+        const Json& whole =
+            item["type"] == "function_call" ? item["arguments"] : item["content"][0]["text"];
+        EXPECT_EQ(deltas, whole.get<std::string>());
       }
     }
     EXPECT_EQ(items, cut.json["output"]) << text;
