@@ -1,8 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace whimbrel {
+
+inline int64_t seconds_since_1970() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
 
 /// Measures wall time from its construction on.
 class Stopwatch {

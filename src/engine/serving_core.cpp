@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <utility>
 
 #include "generate/forward.h"
 #include "generate/logprobs.h"
@@ -43,6 +44,10 @@ Error as_error(const std::exception& exception) {
   const auto* error = dynamic_cast<const Error*>(&exception);
   return error != nullptr ? *error
                           : Error(Fault::model, "step", "got an unexpected failure; try again");
+}
+
+bool are_finite(std::span<const float> numbers) {
+  return std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); });
 }
 
 /// What a not yet encoded picture's features are until then.
@@ -94,8 +99,7 @@ void ServingCore::cancel(uint64_t id) {
   if (queued != waiting_.end()) {
     const std::shared_ptr<RunningRequest> request = std::move(*queued);
     waiting_.erase(queued);
-    ++counts_.cancelled;
-    request->sink(RequestFailed{Fault::interrupted, cancelled.what()});
+    fail(*request, cancelled);
     return;
   }
   for (const Sequence& sequence : sequences_) {
@@ -107,10 +111,14 @@ void ServingCore::cancel(uint64_t id) {
   remove_finished();
 }
 
-void ServingCore::cancel_all() {
-  while (busy()) {
-    cancel(waiting_.empty() ? sequences_.front().request->id : waiting_.front()->id);
+void ServingCore::end_all(const Error& error) {
+  for (const std::shared_ptr<RunningRequest>& request : std::exchange(waiting_, {})) {
+    fail(*request, error);
   }
+  for (const Sequence& s : sequences_) {
+    fail(*s.request, error);
+  }
+  remove_finished();
 }
 
 ServingCore::Queue ServingCore::queue() const {
@@ -122,6 +130,14 @@ ServingCore::Queue ServingCore::queue() const {
 }
 
 void ServingCore::step() {
+  try {
+    run_step();
+  } catch (const std::exception& error) {
+    end_all(as_error(error));  // it is not known whose failure it is
+  }
+}
+
+void ServingCore::run_step() {
   admit();
   const StepPlan plan = plan_step(step_state());
   if (plan.empty()) {
@@ -150,13 +166,14 @@ void ServingCore::admit() {
     if (running > 0 && running + next.choices > options_.parallel) {
       return;
     }
-    // What is found outlives its entry, which may have to give way to this very request.
-    PrefixCache::Found found =
-        prefixes_.find(next.scope, waiting_.front()->key, next.prompt.tokens() - 1);
-    if (!take_memory(*waiting_.front())) {
+    const uint64_t bytes = bytes_of(next);
+    if (ledger_.left() + prefixes_.bytes() + pictures_.bytes() < bytes) {
       return;
     }
     const std::shared_ptr<RunningRequest> request = waiting_.front();
+    // What is found outlives its entry, which may have to give way to this very request.
+    PrefixCache::Found found = prefixes_.find(next.scope, request->key, next.prompt.tokens() - 1);
+    request->share = take_memory(bytes);
     waiting_.pop_front();
     try {
       start(request, std::move(found));
@@ -186,17 +203,12 @@ std::vector<const RunningRequest*> ServingCore::running() const {
 }
 
 /// Prompts and pictures that are kept give way to requests.
-bool ServingCore::take_memory(RunningRequest& request) {
-  const uint64_t bytes = bytes_of(request.request);
-  if (ledger_.left() + prefixes_.bytes() + pictures_.bytes() < bytes) {
-    return false;
-  }
+MemoryLedger::Share ServingCore::take_memory(uint64_t bytes) {
   if (!prefixes_.make_room(bytes)) {
     prefixes_.clear();
     pictures_.make_room(bytes);
   }
-  request.share = *ledger_.take(bytes);
-  return true;
+  return *ledger_.take(bytes);
 }
 
 void ServingCore::start(const std::shared_ptr<RunningRequest>& request, PrefixCache::Found found) {
@@ -325,6 +337,9 @@ void ServingCore::draw_first(uint64_t id, RankedLogits logits) {
   request->timings.prefill = request->since_admitted.milliseconds() - request->timings.tower;
   request->since_first_token = Stopwatch();
   const Request& asked = request->request;
+  if (asked.choices == 1) {
+    return draw(sequence(id), logits);
+  }
   std::vector<uint64_t> answers = {id};
   for (int choice = 1; choice < asked.choices; ++choice) {
     answers.push_back(next_sequence_++);
@@ -348,9 +363,7 @@ void ServingCore::draw_first(uint64_t id, RankedLogits logits) {
 void ServingCore::draw(Sequence& sequence, RankedLogits logits) {
   AnswerToken token{.choice = sequence.choice};
   const std::optional<int>& top = sequence.request->request.top_logprobs;
-  const bool finite =
-      std::ranges::all_of(logits.peaks, [](float peak) { return std::isfinite(peak); });
-  if (!top || !finite) {  // what isn't finite the sampler refuses
+  if (!top || !are_finite(logits.peaks)) {  // what isn't finite the sampler refuses
     token.id = draw_id(sequence, logits);
   } else {
     const auto known = std::min(logits.logits.size(), static_cast<size_t>(tokenizer_.size()));

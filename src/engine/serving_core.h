@@ -35,8 +35,8 @@ class ServingCore {
   /// Ends a request, wherever it is. Its last event says that it was interrupted.
   void cancel(uint64_t id);
 
-  /// As cancel, every request.
-  void cancel_all();
+  /// Ends every request with this error.
+  void end_all(const Error& error);
 
   /// Requests that wait, and the tokens of their prompts.
   struct Queue {
@@ -54,8 +54,9 @@ class ServingCore {
   ServingStatus status() const;
 
  private:
+  void run_step();
   void admit();
-  bool take_memory(RunningRequest& request);
+  MemoryLedger::Share take_memory(uint64_t bytes);
   void start(const std::shared_ptr<RunningRequest>& request, PrefixCache::Found found);
   int open_answers() const;
   std::vector<const RunningRequest*> running() const;

@@ -98,14 +98,10 @@ void ServingEngine::require_answerable(const Request& request) const {
 
 void ServingEngine::serve(const std::stop_token& stop) {
   while (take_inbox(stop)) {
-    try {
-      core_.step();
-    } catch (const std::exception&) {
-      core_.cancel_all();  // what is left of the step can't be trusted
-    }
+    core_.step();
     publish();
   }
-  core_.cancel_all();
+  core_.end_all(Error(Fault::interrupted, "request", "cancelled: the engine stops"));
   publish();
 }
 

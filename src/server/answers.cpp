@@ -1,11 +1,11 @@
 #include "server/answers.h"
 
-#include <chrono>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/build_info.h"
+#include "base/clock.h"
 #include "engine/prepare.h"
 #include "server/anthropic_request.h"
 #include "server/anthropic_writer.h"
@@ -20,12 +20,6 @@
 namespace whimbrel::http {
 
 namespace {
-
-int64_t now() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string fingerprint() {
   return "whimbrel-" + build_info().commit.substr(0, 12);
@@ -86,7 +80,7 @@ std::vector<whimbrel::Request> requests_of(
 wire::CompletionInfo completion_info(
     const ModelService& service, const wire::CompletionRequest& asked, const Exchange& exchange
 ) {
-  wire::CompletionInfo info{.id = numbered("cmpl-", exchange), .created = now()};
+  wire::CompletionInfo info{.id = numbered("cmpl-", exchange), .created = seconds_since_1970()};
   info.model = service.name();
   info.fingerprint = fingerprint();
   info.prompts = static_cast<int>(asked.prompts.size());
@@ -113,7 +107,7 @@ wire::ChatAnswerInfo chat_info(
     const PreparedChat& chat,
     const Exchange& exchange
 ) {
-  wire::ChatAnswerInfo info{.id = numbered("chatcmpl-", exchange), .created = now()};
+  wire::ChatAnswerInfo info{.id = numbered("chatcmpl-", exchange), .created = seconds_since_1970()};
   info.model = service.name();
   info.fingerprint = fingerprint();
   info.choices = asked.generation.choices;
@@ -187,7 +181,7 @@ void answer_response(
   const Request& request = exchange->request();
   const wire::ResponsesRequest asked = wire::parse_responses_request(request.body, limits);
   PreparedChat chat = prepare_chat_request(service, asked.chat, request.tenant);
-  wire::ResponseInfo info{.id = numbered("resp_", *exchange), .created = now()};
+  wire::ResponseInfo info{.id = numbered("resp_", *exchange), .created = seconds_since_1970()};
   info.model = service.name();
   info.form = chat.form;
   info.repeated = asked.repeated;

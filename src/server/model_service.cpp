@@ -3,20 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "generate/sampling_defaults.h"
 
 namespace whimbrel {
 
 namespace {
-
-int64_t seconds_since_1970() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
-      .count();
-}
 
 /// What is asked, and the service's own where nothing is. A bound that is asked for replaces both
 /// of the service's.
@@ -48,7 +42,6 @@ http::ApiException too_long(int tokens, int context) {
           tokens,
           context
       ),
-      .param = "messages",
       .code = "context_length_exceeded",
   });
 }
