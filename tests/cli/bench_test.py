@@ -118,7 +118,7 @@ class Bench(BenchCase):
         self.assertEqual(text["depth"], behind["depth"])
         self.assertEqual(text["bytes_per_token"], behind["bytes_per_token"])
         self.assertIsNone(by_test["tower96x64", False]["tok_s"])
-        self.assertLess(by_test["tower96x64", False]["ms"], by_test["ttft96x64", False]["ms"])
+        self.assertIsNone(by_test["ttft96x64", False]["bytes_per_token"])
 
     def test_control_is_a_decode_with_doubled_work(self):
         once, twice = self.report(*DECODE, "--control")["rows"]
