@@ -10,6 +10,7 @@
 #include "base/build_info.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/terminal.h"
 
 namespace whimbrel {
@@ -84,7 +85,7 @@ int run_app(int argc, char** argv) {
       "  6 reading or writing, 7 network, 130 interrupted."
   );
   add_generate_command(app);
-  add_serve_command(app);
+  add_serve_command(app, {argv + 1, argv + argc});
   add_inspect_command(app);
   add_pull_command(app);
   add_list_command(app);
@@ -98,6 +99,8 @@ int run_app(int argc, char** argv) {
   add_version_command(app);
   try {
     return parse_and_run(app, argc, argv);
+  } catch (const ExitCode& end) {
+    return end.code();
   } catch (const Error& error) {
     return report(static_cast<int>(error.fault()), error.what());
   } catch (const std::bad_alloc&) {

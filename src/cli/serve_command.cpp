@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -10,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/executable.h"
 #include "base/json.h"
 #include "cli/commands.h"
+#include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/load_model.h"
 #include "cli/media_flags.h"
@@ -19,9 +22,15 @@
 #include "cli/ops_choice.h"
 #include "cli/terminal.h"
 #include "ops/device.h"
+#include "server/front_routes.h"
 #include "server/http_server.h"
+#include "server/info_answers.h"
+#include "server/limits.h"
+#include "server/model_routes.h"
 #include "server/model_service.h"
-#include "server/routes.h"
+#include "server/worker_process.h"
+#include "server/worker_server.h"
+#include "server/worker_supervisor.h"
 
 namespace whimbrel {
 
@@ -29,6 +38,9 @@ namespace {
 
 /// Of a prompt and one answer, where neither the flag nor the model asks for less.
 constexpr int kDefaultContext = 16384;
+
+/// Between two looks at whether to stop.
+constexpr std::chrono::milliseconds kLook{20};
 
 /// Where the system doesn't say what is left.
 constexpr uint64_t kDefaultMemory = uint64_t{4} << 30;
@@ -45,8 +57,12 @@ struct ServeFlags {
   int drain_seconds = 30;
   bool log_requests = false;
   ops::OpsOptions ops;
+  std::vector<std::string> limits;
+  std::vector<std::string> arguments;
+  int watchdog_seconds = 120;
   bool force = false;
   bool no_progress = false;
+  std::string worker_model;  // in a worker: the folder of its model
 };
 
 void add_http_options(CLI::App& command, http::HttpServerOptions& http) {
@@ -148,8 +164,25 @@ ServingOptions serving_options(const ServeFlags& flags, const ModelShape& shape)
   return options;
 }
 
+http::ServerLimits limits_of(const ServeFlags& flags) {
+  http::ServerLimits limits;
+  for (const std::string& setting : flags.limits) {
+    limits = http::with_limit(limits, setting);
+  }
+  return limits;
+}
+
+/// What clients call the model.
+std::string model_name(const ServeFlags& flags, const std::filesystem::path& folder) {
+  if (!flags.alias.empty()) {
+    return flags.alias;
+  }
+  const bool is_path = flags.model.empty() || std::filesystem::exists(flags.model);
+  return is_path ? folder.filename().string() : flags.model;
+}
+
 std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
-  const std::filesystem::path folder = find_model_folder(flags.model);
+  const std::filesystem::path folder = flags.worker_model;
   Frontend frontend = load_frontend(folder);
   Engine engine = load_model(
       frontend,
@@ -157,49 +190,104 @@ std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
       {.prefill_chunk = flags.serving.prefill_chunk},
       {.force = flags.force, .progress = !flags.no_progress, .ops = flags.ops}
   );
-  ModelServiceOptions options{.name = flags.alias, .serving = {}, .media = {}};
-  if (options.name.empty()) {
-    const bool is_path = flags.model.empty() || std::filesystem::exists(flags.model);
-    options.name = is_path ? folder.filename().string() : flags.model;
-  }
+  ModelServiceOptions options{.name = model_name(flags, folder), .serving = {}, .media = {}};
   MediaFlags media;
   media.options.max_pixels = flags.max_pixels;
   options.media = options_for_device(media);
   options.serving = serving_options(flags, frontend.shape);
+  options.limits = limits_of(flags);
   return std::make_unique<ModelService>(std::move(frontend), std::move(engine), options);
 }
 
-void run_serve(const ServeFlags& flags) {
-  leave_on_interrupt();
+/// The process that holds the model: answers what the front hands on, until that is gone.
+void run_worker(const ServeFlags& flags) {
+  http::follow_starter();
   if (flags.threads) {
     ops::set_threads(*flags.threads);
   }
   const std::unique_ptr<ModelService> service = load_service(flags);
-  const http::HttpServer* running = nullptr;
-  const auto counters = [&running] { return running->counters(); };
+  http::WorkerServer server(
+      http::WorkerProcess::kSocket,
+      http::worker_routes(*service),
+      [&service] { return http::report_of(*service); },
+      {.waiting_handlers = limits_of(flags).http.waiting_handlers}
+  );
+  server.run();
+  // A step of the model may take seconds more, and nobody reads what comes of it.
+  std::_Exit(0);
+}
+
+http::WorkerOptions worker_options(const ServeFlags& flags, const std::filesystem::path& model) {
+  http::WorkerOptions options{.program = executable_path()};
+  options.arguments = flags.arguments;
+  options.arguments.insert(options.arguments.end(), {"--worker", model.string()});
+  options.stuck_time = std::chrono::seconds(flags.watchdog_seconds);
+  options.tell = [](const std::string& sentence) { write_stderr(sentence + "\n"); };
+  return options;
+}
+
+http::HttpServerOptions http_options(const ServeFlags& flags) {
   http::HttpServerOptions options = flags.http;
+  options.limits = limits_of(flags).http;
   options.on_request = [all = flags.log_requests](const http::AccessLogEntry& entry) {
     if (all || !entry.failure.empty()) {
       write_stderr(log_line(entry));
     }
   };
-  http::HttpServer server(std::move(options), http::model_routes(*service, counters));
-  running = &server;
+  return options;
+}
+
+/// Until the first worker is ready. Throws where it ended before, with what it said last.
+void wait_for_model(const http::WorkerSupervisor& worker) {
+  while (!interrupted() && !worker.status().ready) {
+    if (const std::optional<http::ProcessEnd> end = worker.failed_start()) {
+      if (end->code.value_or(0) != 0) {
+        throw ExitCode(*end->code);  // it has said why
+      }
+      throw Error(Fault::model, "serve", "loading the model ended with {}", end->text());
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+/// The process that holds the connections.
+void run_front(const ServeFlags& flags) {
   catch_interrupts();
+  const std::filesystem::path model = find_model_folder(flags.model);
+  http::WorkerSupervisor worker(worker_options(flags, model));
+  const http::HttpServer* running = nullptr;
+  const auto counters = [&running] { return running->counters(); };
+  http::HttpServer server(
+      http_options(flags), http::front_routes(model_name(flags, model), worker, counters)
+  );
+  running = &server;
   server.start();
-  write_stderr(fmt::format("listening on {}\n", server.url()));
+  worker.start();
+  wait_for_model(worker);
+  if (!interrupted()) {
+    write_stderr(fmt::format("listening on {}\n", server.url()));
+  }
   while (!interrupted()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(kLook);
   }
   leave_on_interrupt();
   server.drain(std::chrono::seconds(flags.drain_seconds));
 }
 
+void run_serve(const ServeFlags& flags) {
+  if (flags.worker_model.empty()) {
+    run_front(flags);
+  } else {
+    run_worker(flags);
+  }
+}
+
 }  // namespace
 
-void add_serve_command(CLI::App& app) {
+void add_serve_command(CLI::App& app, std::vector<std::string> arguments) {
   CLI::App* command = app.add_subcommand("serve", "Answer OpenAI clients over HTTP");
   const auto flags = std::make_shared<ServeFlags>();
+  flags->arguments = std::move(arguments);
   command->add_option("-m,--model", flags->model, kModelHelp);
   command->add_option("--alias", flags->alias, "What clients call the model");
   add_http_options(*command, flags->http);
@@ -210,6 +298,17 @@ void add_serve_command(CLI::App& app) {
       flags->log_requests,
       "A line of JSON on stderr for each request, not only for failures"
   );
+  command->add_option("--limit", flags->limits, "NAME=VALUE: another bound on clients; repeatable")
+      ->type_name("NAME=VALUE");
+  command
+      ->add_option(
+          "--watchdog",
+          flags->watchdog_seconds,
+          "Seconds without a step after which the model's process is started anew, 0: never"
+      )
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
+  command->add_option("--worker", flags->worker_model)->group("");
   command->add_flag("--force", flags->force, "Go on though memory looks too small");
   command->add_flag("--no-progress", flags->no_progress, "No progress bars");
   command->footer(

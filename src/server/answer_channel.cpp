@@ -31,6 +31,7 @@ void AnswerChannel::respond(Response response) {
   std::unique_lock lock(mutex_);
   require(State::open);
   state_ = State::ended;
+  failure_ = response.failure;
   output_.response = std::move(response);
   output_.finished = true;
   wake(std::move(lock));

@@ -122,11 +122,10 @@ wire::ChatAnswerInfo chat_info(
 
 }  // namespace
 
-void answer_chat(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-) {
+void answer_chat(ModelService& service, std::shared_ptr<Exchange> exchange) {
   const Request& request = exchange->request();
-  const wire::ChatCompletionRequest asked = wire::parse_chat_request(request.body, limits);
+  const wire::ChatCompletionRequest asked =
+      wire::parse_chat_request(exchange->take_body(), service.options().limits.request);
   PreparedChat chat = prepare_chat_request(service, asked, request.tenant);
   wire::ChatAnswerInfo info = chat_info(service, asked, chat, *exchange);
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
@@ -139,11 +138,10 @@ void answer_chat(
   }
 }
 
-void answer_completion(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-) {
+void answer_completion(ModelService& service, std::shared_ptr<Exchange> exchange) {
   const Request& request = exchange->request();
-  const wire::CompletionRequest asked = wire::parse_completion_request(request.body, limits);
+  const wire::CompletionRequest asked =
+      wire::parse_completion_request(exchange->take_body(), service.options().limits.request);
   wire::require_model(service.served(), asked.generation.model);
   std::vector<whimbrel::Request> requests = requests_of(service, asked, request.tenant);
   wire::CompletionInfo info = completion_info(service, asked, *exchange);
@@ -156,11 +154,10 @@ void answer_completion(
   }
 }
 
-void answer_message(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-) {
+void answer_message(ModelService& service, std::shared_ptr<Exchange> exchange) {
   const Request& request = exchange->request();
-  const wire::ChatCompletionRequest asked = wire::parse_messages_request(request.body, limits);
+  const wire::ChatCompletionRequest asked =
+      wire::parse_messages_request(exchange->take_body(), service.options().limits.request);
   PreparedChat chat = prepare_chat_request(service, asked, request.tenant);
   wire::MessageInfo info{numbered("msg_", *exchange), service.name(), chat.form};
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
@@ -175,11 +172,10 @@ void answer_message(
   }
 }
 
-void answer_response(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-) {
+void answer_response(ModelService& service, std::shared_ptr<Exchange> exchange) {
   const Request& request = exchange->request();
-  const wire::ResponsesRequest asked = wire::parse_responses_request(request.body, limits);
+  const wire::ResponsesRequest asked =
+      wire::parse_responses_request(exchange->take_body(), service.options().limits.request);
   PreparedChat chat = prepare_chat_request(service, asked.chat, request.tenant);
   wire::ResponseInfo info{.id = numbered("resp_", *exchange), .created = seconds_since_1970()};
   info.model = service.name();

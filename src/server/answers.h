@@ -4,7 +4,6 @@
 
 #include "server/exchange.h"
 #include "server/model_service.h"
-#include "server/request_limits.h"
 
 // The routes that answer with a model's words. Each prepares its prompt on the caller's thread and
 // hands it to the engine, whose events become the answer. All throw ApiException, and Error as
@@ -13,23 +12,15 @@
 namespace whimbrel::http {
 
 /// POST /v1/chat/completions.
-void answer_chat(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-);
+void answer_chat(ModelService& service, std::shared_ptr<Exchange> exchange);
 
 /// POST /v1/completions.
-void answer_completion(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-);
+void answer_completion(ModelService& service, std::shared_ptr<Exchange> exchange);
 
 /// Anthropic's POST /v1/messages.
-void answer_message(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-);
+void answer_message(ModelService& service, std::shared_ptr<Exchange> exchange);
 
 /// POST /v1/responses.
-void answer_response(
-    ModelService& service, const wire::RequestLimits& limits, std::shared_ptr<Exchange> exchange
-);
+void answer_response(ModelService& service, std::shared_ptr<Exchange> exchange);
 
 }  // namespace whimbrel::http

@@ -41,6 +41,8 @@ KindNames names_of(ErrorKind kind) {
       return {431, kInvalid, kInvalid};
     case ErrorKind::internal:
       return {500, "server_error", "api_error"};
+    case ErrorKind::bad_gateway:
+      return {502, "server_error", "api_error"};
     case ErrorKind::unavailable:
       return {503, "server_error", "overloaded_error"};
   }

@@ -26,6 +26,7 @@ enum class ErrorKind {
   too_many_requests,   // 429
   header_too_large,    // 431
   internal,            // 500
+  bad_gateway,         // 502: the process that answers died
   unavailable,         // 503
 };
 

@@ -296,12 +296,21 @@ void Connection::close(Outcome outcome) {
   transport_->close();
   if (current_) {
     const std::shared_ptr<AnswerChannel> channel = current_->channel;
+    note_failure();
     log(ended_by(outcome));
     if (channel) {
       channel->close(reason_of(outcome));
     }
   }
   core_->remove(this);
+}
+
+/// Why those who answered failed, for the log.
+void Connection::note_failure() {
+  const std::string failure = current_->channel ? current_->channel->failure() : "";
+  if (!failure.empty()) {
+    current_->entry.failure = escape_for_log(failure);
+  }
 }
 
 void Connection::log(Outcome outcome) {

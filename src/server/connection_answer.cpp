@@ -189,17 +189,12 @@ void Connection::finish_answer() {
   const std::shared_ptr<AnswerChannel> channel = current_->channel;
   full_deadline_.cancel();
   ping_deadline_.cancel();
-  Outcome outcome = current_->entry.outcome;
+  note_failure();
   if (channel) {
-    if (const std::string failure = channel->failure(); !failure.empty()) {
-      current_->entry.failure = escape_for_log(failure);
-    }
     channel->detach();
   }
-  if (!current_->entry.failure.empty()) {
-    outcome = Outcome::failed;
-  }
-  log(outcome);
+  const AccessLogEntry& entry = current_->entry;
+  log(entry.failure.empty() ? entry.outcome : Outcome::failed);
   if (keep_alive_) {
     await_request(core_->options.limits.keep_alive_time);
   } else {

@@ -191,13 +191,7 @@ void Connection::dispatch() {
   if (route.immediate) {
     work();
   } else if (!core_->pool.post(work)) {
-    channel->fail(
-        {.kind = ErrorKind::unavailable,
-         .message = "got more requests at once than the server reads; try again later",
-         .code = "too_many_requests_waiting",
-         .retry_after = 1},
-        ""
-    );
+    channel->fail(busy_handlers(), "");
   }
 }
 

@@ -66,8 +66,7 @@ void Delivery::end() {
   }
 }
 
-/// The engine's thread can do nothing about an answer that can't be written: the exchange is let
-/// go, which breaks the answer off.
+/// The engine's thread can do nothing about an answer that can't be written.
 void Delivery::take(int prompt, const Event& event) {
   const std::lock_guard lock(mutex_);
   if (ended_) {
@@ -75,8 +74,9 @@ void Delivery::take(int prompt, const Event& event) {
   }
   try {
     on_event(prompt, event);
-  } catch (const std::exception&) {
+  } catch (const std::exception& exception) {
     end();
+    exchange_->fail(exception.what());
     exchange_.reset();
   }
 }

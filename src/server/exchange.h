@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "server/http_message.h"
@@ -23,6 +24,9 @@ class Exchange {
 
   virtual const Request& request() const = 0;
 
+  /// Gives the request's body up, which the server counts among those that it holds.
+  virtual std::string take_body() = 0;
+
   /// The whole answer. A second answer is std::logic_error.
   virtual void respond(Response response) = 0;
 
@@ -35,6 +39,10 @@ class Exchange {
 
   /// Ends a stream. std::logic_error outside of one.
   virtual void finish() = 0;
+
+  /// Answers that the server failed, or breaks off a started stream, for a reason that is for the
+  /// log alone. Does nothing behind a whole answer.
+  virtual void fail(std::string reason) = 0;
 
   /// Calls back once when the answer can't reach the client any more; at once where that is so
   /// already; never once the answer has left as a whole. It runs on a thread that serves

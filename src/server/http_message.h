@@ -32,6 +32,7 @@ struct Response {
   std::string content_type = "application/json";
   std::string body = {};
   std::vector<Field> fields = {};
+  std::string failure = {};  // for the log: why the server failed, which the client isn't told
 };
 
 /// The head of an answer that comes in pieces.

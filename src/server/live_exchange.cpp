@@ -1,12 +1,30 @@
 #include "server/live_exchange.h"
 
 #include <stdexcept>
+#include <utility>
 
 namespace whimbrel::http {
 
 LiveExchange::~LiveExchange() {
-  constexpr const char* kForgotten = "[server] a handler let go of a request unanswered";
-  channel_->fail(error_of(std::logic_error(kForgotten)), kForgotten);
+  fail("[server] a handler let go of a request unanswered");
+}
+
+std::string LiveExchange::take_body() {
+  lease_.release();
+  return std::exchange(request_.body, {});
+}
+
+void LiveExchange::fail(std::string reason) {
+  channel_->fail(error_of(std::runtime_error(reason)), std::move(reason));
+}
+
+ApiError busy_handlers() {
+  return {
+      .kind = ErrorKind::unavailable,
+      .message = "got more requests at once than the server reads; try again later",
+      .code = "too_many_requests_waiting",
+      .retry_after = 1
+  };
 }
 
 void run_handler(

@@ -18,10 +18,12 @@ class LiveExchange : public Exchange {
   LiveExchange& operator=(const LiveExchange&) = delete;
 
   const Request& request() const override { return request_; }
+  std::string take_body() override;
   void respond(Response response) override { channel_->respond(std::move(response)); }
   void start_stream(StreamHead head) override { channel_->start_stream(std::move(head)); }
   void write(std::string_view bytes) override { channel_->write(bytes); }
   void finish() override { channel_->finish(); }
+  void fail(std::string reason) override;
   void on_close(std::function<void(CloseReason)> callback) override {
     channel_->on_close(std::move(callback));
   }
@@ -32,6 +34,9 @@ class LiveExchange : public Exchange {
   std::shared_ptr<AnswerChannel> channel_;
   BodyLease lease_;
 };
+
+/// The answer where too many requests wait for a handler.
+ApiError busy_handlers();
 
 /// Runs a handler unless its client has left; what it throws becomes the answer.
 void run_handler(

@@ -7,6 +7,7 @@
 #include "engine/prepare.h"
 #include "engine/serving_engine.h"
 #include "server/generation_fields.h"
+#include "server/limits.h"
 #include "server/models_json.h"
 #include "server/token_text.h"
 #include "text/chat_template.h"
@@ -18,6 +19,7 @@ struct ModelServiceOptions {
   std::string name = {};  // what clients call the model
   ServingOptions serving = {};
   MediaOptions media = {};
+  http::ServerLimits limits = {};
 };
 
 /// A loaded model that many clients ask: everything that their requests share. Safe from several

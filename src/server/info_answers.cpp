@@ -1,6 +1,8 @@
-#include "server/info_routes.h"
+#include "server/info_answers.h"
 
 #include "base/build_info.h"
+#include "server/answer_tally.h"
+#include "server/limits.h"
 #include "server/metrics.h"
 #include "server/models_json.h"
 
@@ -8,37 +10,7 @@ namespace whimbrel::http {
 
 namespace {
 
-using JsonOf = Json (*)(ModelService& service);
-
-/// A route that answers with JSON at once.
-Route tells(std::string path, ModelService& service, JsonOf json_of) {
-  return {
-      .path = std::move(path),
-      .immediate = true,
-      .handler = [&service, json_of](const std::shared_ptr<Exchange>& exchange) {
-        exchange->respond({.body = json_of(service).dump()});
-      },
-  };
-}
-
-Route open_to_all(Route route) {
-  route.needs_key = false;
-  return route;
-}
-
-Json health(ModelService& /*service*/) {
-  return {{"status", "ok"}};
-}
-
-Json models(ModelService& service) {
-  return wire::models_json(service.served());
-}
-
-Json model(ModelService& service) {
-  return wire::model_json(service.served());
-}
-
-Json slots(ModelService& service) {
+Json slots(const ModelService& service) {
   const ServingStatus status = service.serving().status();
   return {
       {"running", status.running},
@@ -59,7 +31,7 @@ Json slots(ModelService& service) {
   };
 }
 
-Json props(ModelService& service) {
+Json props(const ModelService& service) {
   const ServingOptions& serving = service.options().serving;
   const BuildInfo& build = build_info();
   return {
@@ -76,6 +48,7 @@ Json props(ModelService& service) {
       {"memory", serving.memory},
       {"prefix_memory", serving.prefix_memory},
       {"feature_memory", serving.feature_memory},
+      {"limits", limits_json(service.options().limits)},
   };
 }
 
@@ -116,35 +89,34 @@ std::vector<Metric> serving_metrics(const ServingStatus& status) {
   };
 }
 
-Route metrics_route(ModelService& service, const std::function<HttpCounters()>& counters) {
-  return {
-      .path = "/metrics",
-      .immediate = true,
-      .handler = [&service, counters](const std::shared_ptr<Exchange>& exchange) {
-        std::vector<Metric> metrics = serving_metrics(service.serving().status());
-        for (Metric& metric : http_metrics(counters())) {
-          metrics.push_back(std::move(metric));
-        }
-        exchange->respond(
-            {.content_type = kPrometheusContentType, .body = prometheus_text(metrics)}
-        );
-      },
-  };
+void tell(Exchange& exchange, const Json& json) {
+  exchange.respond({.body = wire::dump(json)});
 }
 
 }  // namespace
 
-std::vector<Route> info_routes(
-    ModelService& service, const std::function<HttpCounters()>& counters
-) {
+void answer_models(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(*exchange, wire::models_json(service.served()));
+}
+
+void answer_model(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(*exchange, wire::model_json(service.served()));
+}
+
+void answer_props(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(*exchange, props(service));
+}
+
+void answer_slots(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(*exchange, slots(service));
+}
+
+WorkerReport report_of(const ModelService& service) {
+  const ServingStatus status = service.serving().status();
   return {
-      open_to_all(tells("/health", service, health)),
-      open_to_all(tells("/ready", service, health)),
-      tells("/v1/models", service, models),
-      tells("/v1/models/" + service.name(), service, model),
-      tells("/props", service, props),
-      tells("/slots", service, slots),
-      metrics_route(service, counters),
+      .running = status.running,
+      .steps = status.steps,
+      .metrics = prometheus_text(serving_metrics(status)),
   };
 }
 

@@ -1,0 +1,87 @@
+#include "server/token_answers.h"
+
+#include "server/anthropic_request.h"
+#include "server/anthropic_writer.h"
+#include "server/chat_prompt.h"
+#include "server/token_requests.h"
+
+namespace whimbrel::http {
+
+namespace {
+
+const wire::RequestLimits& limits_of(const ModelService& service) {
+  return service.options().limits.request;
+}
+
+Json tokenize(const ModelService& service, std::string_view body) {
+  const wire::TokenizeRequest asked = wire::parse_tokenize_request(body, limits_of(service));
+  const Tokenizer& tokenizer = service.frontend().tokenizer;
+  const std::vector<int32_t> ids = asked.parse_special
+                                       ? tokenizer.encode_prompt({.marked = asked.content})
+                                       : tokenizer.encode_text(asked.content);
+  return asked.with_pieces ? wire::token_pieces_json(ids, service.token_bytes())
+                           : wire::tokens_json(ids);
+}
+
+Json detokenize(const ModelService& service, std::string_view body) {
+  const std::vector<int32_t> ids = wire::parse_detokenize_request(body, limits_of(service));
+  return wire::content_json(service.frontend().tokenizer.decode(ids, SpecialTokens::keep));
+}
+
+Json apply_template(const ModelService& service, std::string_view body) {
+  const wire::ChatCompletionRequest asked = wire::parse_template_request(body, limits_of(service));
+  wire::require_model(service.served(), asked.generation.model);
+  return wire::prompt_json(service.chat_template().render(chat_of(asked).chat).text());
+}
+
+Json count_tokens(const ModelService& service, std::string_view body) {
+  const wire::ChatCompletionRequest asked =
+      wire::parse_count_tokens_request(body, limits_of(service));
+  return wire::token_count_json(chat_prompt(service, asked).tokens());
+}
+
+Json estimate(const ModelService& service, std::string_view body) {
+  const wire::ChatCompletionRequest asked = wire::parse_chat_request(body, limits_of(service));
+  Prompt prompt = chat_prompt(service, asked);
+  Json media = media_json(prompt);
+  const int tokens = prompt.tokens();
+  const whimbrel::Request request = service.request(std::move(prompt), asked.generation);
+  return {
+      {"prompt_tokens", tokens},
+      {"max_tokens", request.max_tokens},
+      {"context", service.options().serving.context},
+      {"memory_bytes", service.serving().bytes_of(request)},
+      {"memory_budget", service.options().serving.memory},
+      {"media", std::move(media)},
+  };
+}
+
+using JsonOf = Json (*)(const ModelService& service, std::string_view body);
+
+void tell(ModelService& service, Exchange& exchange, JsonOf json_of) {
+  exchange.respond({.body = wire::dump(json_of(service, exchange.take_body()))});
+}
+
+}  // namespace
+
+void answer_tokenize(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(service, *exchange, tokenize);
+}
+
+void answer_detokenize(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(service, *exchange, detokenize);
+}
+
+void answer_apply_template(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(service, *exchange, apply_template);
+}
+
+void answer_count_tokens(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(service, *exchange, count_tokens);
+}
+
+void answer_estimate(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  tell(service, *exchange, estimate);
+}
+
+}  // namespace whimbrel::http
