@@ -100,6 +100,19 @@ void add_serving_options(CLI::App& command, ServeFlags& flags) {
   command.add_option("--queue", flags.serving.queue, "Requests that may wait")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  const auto seconds = CLI::Range(0, 1 << 30);
+  command
+      .add_option(
+          "--queue-time", flags.serving.queue_seconds, "Seconds that a request waits, 0: any"
+      )
+      ->check(seconds)
+      ->capture_default_str();
+  command
+      .add_option(
+          "--request-time", flags.serving.request_seconds, "Seconds that a request takes, 0: any"
+      )
+      ->check(seconds)
+      ->capture_default_str();
   command.add_option("--prefill-chunk", flags.serving.prefill_chunk, "Prompt tokens of a step")
       ->check(positive)
       ->capture_default_str();

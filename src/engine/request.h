@@ -78,10 +78,14 @@ struct RequestFinished {
   RequestTimings timings = {};
 };
 
+enum class Timeout { none, queue, request };
+
 /// The request ended otherwise. The last event.
 struct RequestFailed {
-  Fault fault = Fault::model;  // interrupted: it was cancelled
+  Fault fault = Fault::model;  // interrupted: it was cancelled, or took too long
   std::string message = {};
+  Timeout timeout = Timeout::none;
+  std::string cause = {};  // for a log: what happened, where that is not for clients
 };
 
 using Event = std::

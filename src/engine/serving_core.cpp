@@ -1,5 +1,6 @@
 #include "engine/serving_core.h"
 
+#include <fmt/format.h>
 #include <mlx/mlx.h>
 
 #include <algorithm>
@@ -40,10 +41,29 @@ std::vector<uint32_t> all_but(std::span<const int32_t> forbidden, int32_t vocabu
 }
 
 /// Texts of other libraries are not for clients.
-Error as_error(const std::exception& exception) {
+RequestFailed failure_of(const std::exception& exception) {
   const auto* error = dynamic_cast<const Error*>(&exception);
-  return error != nullptr ? *error
-                          : Error(Fault::model, "step", "got an unexpected failure; try again");
+  if (error == nullptr) {
+    return {
+        .fault = Fault::model,
+        .message = "[step] got an unexpected failure; try again",
+        .cause = exception.what()
+    };
+  }
+  return {.fault = error->fault(), .message = error->what()};
+}
+
+RequestFailed overdue(Timeout timeout, double seconds) {
+  const char* what = timeout == Timeout::queue ? "wait" : "request";
+  return {
+      .fault = Fault::interrupted,
+      .message = fmt::format("[time] got a {} of over {} s, expected less", what, seconds),
+      .timeout = timeout
+  };
+}
+
+bool is_over(double milliseconds, double seconds) {
+  return seconds > 0 && milliseconds > seconds * 1000;
 }
 
 bool are_finite(std::span<const float> numbers) {
@@ -94,7 +114,7 @@ void ServingCore::add(std::shared_ptr<RunningRequest> request) {
 }
 
 void ServingCore::cancel(uint64_t id) {
-  const Error cancelled(Fault::interrupted, "request", "cancelled");
+  const RequestFailed cancelled{.fault = Fault::interrupted, .message = "[request] cancelled"};
   const auto queued = std::ranges::find(waiting_, id, [](const auto& r) { return r->id; });
   if (queued != waiting_.end()) {
     const std::shared_ptr<RunningRequest> request = std::move(*queued);
@@ -111,12 +131,12 @@ void ServingCore::cancel(uint64_t id) {
   remove_finished();
 }
 
-void ServingCore::end_all(const Error& error) {
+void ServingCore::end_all(const RequestFailed& failure) {
   for (const std::shared_ptr<RunningRequest>& request : std::exchange(waiting_, {})) {
-    fail(*request, error);
+    fail(*request, failure);
   }
   for (const Sequence& s : sequences_) {
-    fail(*s.request, error);
+    fail(*s.request, failure);
   }
   remove_finished();
 }
@@ -133,11 +153,12 @@ void ServingCore::step() {
   try {
     run_step();
   } catch (const std::exception& error) {
-    end_all(as_error(error));  // it is not known whose failure it is
+    end_all(failure_of(error));  // it is not known whose failure it is
   }
 }
 
 void ServingCore::run_step() {
+  end_overdue();
   admit();
   const StepPlan plan = plan_step(step_state());
   if (plan.empty()) {
@@ -151,10 +172,27 @@ void ServingCore::run_step() {
       run_forward(plan);
     }
   } catch (const std::exception& error) {
-    fail_all(plan, as_error(error));
+    fail_all(plan, failure_of(error));
   }
   tower_ran_ = plan.tower.has_value();
   remove_finished();
+}
+
+void ServingCore::end_overdue() {
+  for (const RunningRequest* request : running()) {
+    if (is_over(request->since_submitted.milliseconds(), options_.request_seconds)) {
+      const auto owner =
+          std::ranges::find(sequences_, request, [](const Sequence& s) { return s.request.get(); });
+      fail(*owner->request, overdue(Timeout::request, options_.request_seconds));
+    }
+  }
+  remove_finished();
+  while (!waiting_.empty() &&
+         is_over(waiting_.front()->since_submitted.milliseconds(), options_.queue_seconds)) {
+    const std::shared_ptr<RunningRequest> request = std::move(waiting_.front());
+    waiting_.pop_front();
+    fail(*request, overdue(Timeout::queue, options_.queue_seconds));
+  }
 }
 
 // ---- admission
@@ -178,7 +216,7 @@ void ServingCore::admit() {
     try {
       start(request, std::move(found));
     } catch (const std::exception& error) {
-      fail(*request, as_error(error));
+      fail(*request, failure_of(error));
     }
   }
 }
@@ -326,7 +364,7 @@ void ServingCore::draw_all(const StepPlan& plan, const mx::array& hidden) {
     try {
       sequence(ids[i]).answer.empty() ? draw_first(ids[i], ranked) : draw(sequence(ids[i]), ranked);
     } catch (const std::exception& error) {
-      fail(*sequence(ids[i]).request, as_error(error));
+      fail(*sequence(ids[i]).request, failure_of(error));
     }
   }
 }
@@ -451,7 +489,7 @@ void ServingCore::keep_prefix(Sequence& sequence) {
 
 // ---- failures
 
-void ServingCore::fail(RunningRequest& request, const Error& error) {
+void ServingCore::fail(RunningRequest& request, RequestFailed failure) {
   if (request.ended) {
     return;
   }
@@ -461,11 +499,11 @@ void ServingCore::fail(RunningRequest& request, const Error& error) {
       finished_.push_back(s.id);
     }
   }
-  ++(error.fault() == Fault::interrupted ? counts_.cancelled : counts_.failed);
-  request.sink(RequestFailed{error.fault(), error.what()});
+  ++(failure.fault == Fault::interrupted ? counts_.cancelled : counts_.failed);
+  request.sink(std::move(failure));
 }
 
-void ServingCore::fail_all(const StepPlan& plan, const Error& error) {
+void ServingCore::fail_all(const StepPlan& plan, const RequestFailed& failure) {
   std::vector<std::shared_ptr<RunningRequest>> failed;
   const auto add = [&](uint64_t id) {
     const std::shared_ptr<RunningRequest>& request = sequence(id).request;
@@ -480,7 +518,7 @@ void ServingCore::fail_all(const StepPlan& plan, const Error& error) {
     std::ranges::for_each(part, add, &StepRows::id);
   }
   for (const std::shared_ptr<RunningRequest>& request : failed) {
-    fail(*request, error);
+    fail(*request, failure);
   }
 }
 

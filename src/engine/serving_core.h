@@ -35,8 +35,8 @@ class ServingCore {
   /// Ends a request, wherever it is. Its last event says that it was interrupted.
   void cancel(uint64_t id);
 
-  /// Ends every request with this error.
-  void end_all(const Error& error);
+  /// Ends every request so.
+  void end_all(const RequestFailed& failure);
 
   /// Requests that wait, and the tokens of their prompts.
   struct Queue {
@@ -73,8 +73,9 @@ class ServingCore {
   void take(Sequence& sequence, AnswerToken token);
   void finish(Sequence& sequence, AnswerEnd reason);
   void keep_prefix(Sequence& sequence);
-  void fail(RunningRequest& request, const Error& error);
-  void fail_all(const StepPlan& plan, const Error& error);
+  void fail(RunningRequest& request, RequestFailed failure);
+  void fail_all(const StepPlan& plan, const RequestFailed& failure);
+  void end_overdue();
   void remove_finished();
 
   const Model& model_;

@@ -101,7 +101,7 @@ void ServingEngine::serve(const std::stop_token& stop) {
     core_.step();
     publish();
   }
-  core_.end_all(Error(Fault::interrupted, "request", "cancelled: the engine stops"));
+  core_.end_all({.fault = Fault::interrupted, .message = "[request] cancelled: the engine stops"});
   publish();
 }
 

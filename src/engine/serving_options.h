@@ -10,6 +10,8 @@ struct ServingOptions {
   int parallel = 16;                 // answers that are computed at a time
   int queue = 64;                    // requests that wait
   int64_t queue_tokens = 256 << 10;  // tokens of their prompts
+  double queue_seconds = 60;         // that a request waits at most; 0: as long as it takes
+  double request_seconds = 3600;     // that it takes in all; 0: as long as it takes
   int prefill_chunk = 512;           // prompt tokens of a step
   int kv_bits = 0;                   // 8: keys and values in 8 bits
   uint64_t memory = 0;               // bytes for caches, features and pictures

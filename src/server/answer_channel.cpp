@@ -54,10 +54,11 @@ void AnswerChannel::write(std::string_view bytes) {
   wake(std::move(lock));
 }
 
-void AnswerChannel::finish() {
+void AnswerChannel::finish(std::string failure) {
   std::unique_lock lock(mutex_);
   require(State::streaming);
   state_ = State::ended;
+  failure_ = std::move(failure);
   output_.finished = true;
   wake(std::move(lock));
 }

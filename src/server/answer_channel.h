@@ -24,7 +24,7 @@ class AnswerChannel {
   void respond(Response response);
   void start_stream(StreamHead head);
   void write(std::string_view bytes);
-  void finish();
+  void finish(std::string failure);
   void on_close(std::function<void(CloseReason)> callback);
   bool closed() const;
 

@@ -65,6 +65,14 @@ Json timings_json(const AnswerTally& tally) {
 }
 
 http::ApiError failure_of(const RequestFailed& failed) {
+  if (failed.timeout != Timeout::none) {
+    return {
+        .kind = http::ErrorKind::unavailable,
+        .message = failed.message + "; try again later",
+        .code = failed.timeout == Timeout::queue ? "queue_timeout" : "request_timeout",
+        .retry_after = 1,
+    };
+  }
   if (failed.fault == Fault::input || failed.fault == Fault::usage) {
     return {.kind = http::ErrorKind::bad_request, .message = failed.message};
   }

@@ -20,6 +20,15 @@ ApiException queue_is_full() {
 
 }  // namespace
 
+std::string cause_of(const Event& event) {
+  const auto* failed = std::get_if<RequestFailed>(&event);
+  if (failed == nullptr) {
+    return {};
+  }
+  const bool is_ours = failed->fault == Fault::model || failed->fault == Fault::io;
+  return is_ours && failed->cause.empty() ? failed->message : failed->cause;
+}
+
 // The lock is held until all are handed over: events that come meanwhile wait for that.
 void Delivery::begin(ModelService& service, std::vector<whimbrel::Request> requests) {
   const std::shared_ptr<Exchange> exchange = exchange_;

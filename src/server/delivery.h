@@ -48,6 +48,9 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
   bool ended_ = false;
 };
 
+/// What a log should say of a request's last event; empty unless it is a failure of ours.
+std::string cause_of(const Event& event);
+
 /// An event of the request of a prompt, for writers of one prompt and of several.
 template <typename Writer>
 auto push_event(Writer& writer, int prompt, const Event& event) {
@@ -74,7 +77,7 @@ class StreamDelivery : public Delivery {
       exchange().write(frames);
     }
     if (writer_.ended()) {
-      exchange().finish();
+      exchange().finish(cause_of(event));
       end();
     }
   }
@@ -95,10 +98,10 @@ class WholeDelivery : public Delivery {
   void on_event(int prompt, const Event& event) override {
     push_event(writer_, prompt, event);
     if (writer_.ended()) {
-      exchange().respond(
-          writer_.failure() ? error_response(*writer_.failure(), shape_)
-                            : Response{.body = wire::dump(writer_.json())}
-      );
+      Response response = writer_.failure() ? error_response(*writer_.failure(), shape_)
+                                            : Response{.body = wire::dump(writer_.json())};
+      response.failure = cause_of(event);
+      exchange().respond(std::move(response));
       end();
     }
   }

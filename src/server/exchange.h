@@ -37,8 +37,9 @@ class Exchange {
   /// two calls. std::logic_error outside of a stream.
   virtual void write(std::string_view bytes) = 0;
 
-  /// Ends a stream. std::logic_error outside of one.
-  virtual void finish() = 0;
+  /// Ends a stream; `failure`, for the log, where its last event is an error of the server's.
+  /// std::logic_error outside of one.
+  virtual void finish(std::string failure = {}) = 0;
 
   /// Answers that the server failed, or breaks off a started stream, for a reason that is for the
   /// log alone. Does nothing behind a whole answer.

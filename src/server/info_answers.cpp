@@ -43,6 +43,8 @@ Json props(const ModelService& service) {
       {"parallel", serving.parallel},
       {"queue", serving.queue},
       {"queue_tokens", serving.queue_tokens},
+      {"queue_seconds", serving.queue_seconds},
+      {"request_seconds", serving.request_seconds},
       {"prefill_chunk", serving.prefill_chunk},
       {"kv_bits", serving.kv_bits},
       {"memory", serving.memory},

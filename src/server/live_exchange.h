@@ -22,7 +22,7 @@ class LiveExchange : public Exchange {
   void respond(Response response) override { channel_->respond(std::move(response)); }
   void start_stream(StreamHead head) override { channel_->start_stream(std::move(head)); }
   void write(std::string_view bytes) override { channel_->write(bytes); }
-  void finish() override { channel_->finish(); }
+  void finish(std::string failure) override { channel_->finish(std::move(failure)); }
   void fail(std::string reason) override;
   void on_close(std::function<void(CloseReason)> callback) override {
     channel_->on_close(std::move(callback));

@@ -22,7 +22,7 @@ enum class FrameKind : uint8_t {
   whole,   // an answer
   stream,  // the head of a stream
   piece,   // of a stream
-  finish,  // a stream's end
+  finish,  // a stream's end; the payload says why where the server failed
   failed,  // the answer, or the rest of the stream, won't come; the payload says why
 };
 

@@ -67,7 +67,7 @@ void WorkerLink::Forwarded::take_answer(Frame frame) {
       exchange->respond(decode_response(std::move(frame.payload)));
       break;
     case FrameKind::finish:
-      exchange->finish();
+      exchange->finish(std::move(frame.payload));
       break;
     default:
       exchange->fail(std::move(frame.payload));

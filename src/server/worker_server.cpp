@@ -30,7 +30,7 @@ bool send_pieces(FrameSocket& socket, uint64_t id, AnswerChannel& channel) {
   if (output.broken) {
     socket.send({FrameKind::failed, id, channel.failure()});
   } else if (output.finished) {
-    socket.send({FrameKind::finish, id});
+    socket.send({FrameKind::finish, id, channel.failure()});
   }
   return output.broken || output.finished;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "base/error.h"
 #include "generate/generate.h"
@@ -355,6 +356,36 @@ TEST_F(ServingTest, a_cancelled_request_gives_its_memory_back) {
   EXPECT_EQ(server.status().memory_used, server.status().feature_bytes);
   server.cancel(running_id);  // nothing is left of it
   EXPECT_EQ(server.status().cancelled, 2U);
+}
+
+TEST_F(ServingTest, who_waits_too_long_is_told_and_the_others_go_on) {
+  ServingOptions hasty = options();
+  hasty.parallel = 1;
+  hasty.queue_seconds = 0.02;
+  ServingCore server = core(hasty);
+  const std::shared_ptr<Outcome> running = add(server, asking("What is 53 minus 44?"));
+  server.step();
+  const std::shared_ptr<Outcome> waiting = add(server, asking("Hello."));
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  server.step();
+  EXPECT_EQ(waiting->failed->timeout, Timeout::queue);
+  EXPECT_EQ(server.status().queued, 0);
+  run(server);
+  EXPECT_EQ(running->ids.at(0), alone(asking("What is 53 minus 44?")).ids.at(0));
+}
+
+TEST_F(ServingTest, a_request_that_takes_too_long_ends_and_gives_its_memory_back) {
+  ServingOptions hasty = options();
+  hasty.request_seconds = 0.02;
+  hasty.prefix_memory = 0;
+  ServingCore server = core(hasty);
+  const std::shared_ptr<Outcome> running = add(server, asking("Hello.", 1000));
+  server.step();
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  server.step();
+  EXPECT_EQ(running->failed->timeout, Timeout::request);
+  EXPECT_FALSE(server.busy());
+  EXPECT_EQ(server.status().memory_used, 0U);
 }
 
 }  // namespace
