@@ -46,6 +46,11 @@ std::optional<uint64_t> ServingEngine::submit(Request request, EventSink sink) {
   return running->id;
 }
 
+bool ServingEngine::is_full() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.requests >= options_.queue;
+}
+
 void ServingEngine::cancel(uint64_t id) {
   {
     const std::lock_guard lock(mutex_);

@@ -34,6 +34,9 @@ class ServingEngine {
   /// and stop texts out of range.
   std::optional<uint64_t> submit(Request request, EventSink sink);
 
+  /// Whether so many requests wait that another would not be taken.
+  bool is_full() const;
+
   /// Bytes that a request needs while it is computed.
   uint64_t bytes_of(const Request& request) const { return core_.bytes_of(request); }
 

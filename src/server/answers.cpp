@@ -123,6 +123,7 @@ wire::ChatAnswerInfo chat_info(
 }  // namespace
 
 void answer_chat(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  require_room(service);
   const Request& request = exchange->request();
   const wire::ChatCompletionRequest asked =
       wire::parse_chat_request(exchange->take_body(), service.options().limits.request);
@@ -139,6 +140,7 @@ void answer_chat(ModelService& service, std::shared_ptr<Exchange> exchange) {
 }
 
 void answer_completion(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  require_room(service);
   const Request& request = exchange->request();
   const wire::CompletionRequest asked =
       wire::parse_completion_request(exchange->take_body(), service.options().limits.request);
@@ -155,6 +157,7 @@ void answer_completion(ModelService& service, std::shared_ptr<Exchange> exchange
 }
 
 void answer_message(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  require_room(service);
   const Request& request = exchange->request();
   const wire::ChatCompletionRequest asked =
       wire::parse_messages_request(exchange->take_body(), service.options().limits.request);
@@ -173,6 +176,7 @@ void answer_message(ModelService& service, std::shared_ptr<Exchange> exchange) {
 }
 
 void answer_response(ModelService& service, std::shared_ptr<Exchange> exchange) {
+  require_room(service);
   const Request& request = exchange->request();
   const wire::ResponsesRequest asked =
       wire::parse_responses_request(exchange->take_body(), service.options().limits.request);

@@ -29,6 +29,12 @@ std::string cause_of(const Event& event) {
   return is_ours && failed->cause.empty() ? failed->message : failed->cause;
 }
 
+void require_room(const ModelService& service) {
+  if (service.serving().is_full()) {
+    throw queue_is_full();
+  }
+}
+
 // The lock is held until all are handed over: events that come meanwhile wait for that.
 void Delivery::begin(ModelService& service, std::vector<whimbrel::Request> requests) {
   const std::shared_ptr<Exchange> exchange = exchange_;

@@ -12,6 +12,9 @@
 
 namespace whimbrel::http {
 
+/// Throws ApiException (429) where too many requests wait, before anything is done for another.
+void require_room(const ModelService& service);
+
 /// An answer on its way: what the engine's thread tells of its requests becomes bytes for a client.
 /// Lives as long as the engine works on one of them.
 class Delivery : public std::enable_shared_from_this<Delivery> {

@@ -20,7 +20,7 @@ void LiveExchange::fail(std::string reason) {
 
 ApiError busy_handlers() {
   return {
-      .kind = ErrorKind::unavailable,
+      .kind = ErrorKind::too_many_requests,
       .message = "got more requests at once than the server reads; try again later",
       .code = "too_many_requests_waiting",
       .retry_after = 1

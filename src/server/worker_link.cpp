@@ -100,7 +100,7 @@ WorkerLink::WorkerLink(int descriptor, Listener listener)
 void WorkerLink::forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape) {
   if (socket_.waiting_bytes() > kMostWaiting) {
     throw ApiException({
-        .kind = ErrorKind::unavailable,
+        .kind = ErrorKind::too_many_requests,
         .message = "got more requests at once than the server reads; try again later",
         .code = "too_many_requests_waiting",
         .retry_after = 1,

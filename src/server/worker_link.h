@@ -27,7 +27,7 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   void start() { socket_.start(); }
 
   /// Sends a client's request on; its answer goes to the client as it comes. Errors that are made
-  /// here have the shape. Throws ApiException (unavailable) where the worker has yet to take too
+  /// here have the shape. Throws ApiException (429) where the worker has yet to take too
   /// much of what was sent before, and behind fail_all that error.
   void forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape);
 

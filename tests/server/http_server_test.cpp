@@ -296,7 +296,7 @@ TEST(HttpServer, a_second_answer_is_a_bug_of_the_handler) {
   EXPECT_EQ(client.receive()->body, "1");
 }
 
-TEST(HttpServer, immediate_routes_answer_while_every_handler_is_busy_and_more_than_wait_get_503) {
+TEST(HttpServer, immediate_routes_answer_while_every_handler_is_busy_and_more_than_wait_get_429) {
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
   Route health = public_route("GET", "/health", answer("ok"));
@@ -321,7 +321,7 @@ TEST(HttpServer, immediate_routes_answer_while_every_handler_is_busy_and_more_th
     std::this_thread::sleep_for(milliseconds(20));  // the first one has left the queue
   }
   const auto refused = server.get("/slow");
-  EXPECT_EQ(refused->status, 503);
+  EXPECT_EQ(refused->status, 429);
   EXPECT_EQ(refused->fields.at("retry-after"), "1");
   EXPECT_EQ(server.get("/health")->body, "ok");
   EXPECT_EQ(server.get("/missing")->status, 404);
