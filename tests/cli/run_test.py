@@ -273,8 +273,8 @@ class Interrupts(ChatCase):
         self.assertIn("answer", chat.say("/stats"))
         messages = self.saved(chat)
         self.assertIn("silver", messages[1]["content"])
-        chat.say("/set max_tokens 3")
-        self.assertIn("cut at 3 tokens", chat.say("And now?"))
+        chat.say("/set max_tokens 1")
+        self.assertIn("cut at 1 tokens", chat.say("And now?"))
         self.assertEqual(len(self.saved(chat)), 4)
         self.assertEqual(chat.leave(), 0)
 
@@ -347,9 +347,9 @@ class Commands(ChatCase):
         escaped = str(self.green).replace(" ", "\\ ")
         for line in (f"'{self.green}'", f"{escaped} ", f"{self.blue} '{self.green}'"):
             self.assertIn("a picture of 168 x 168", chat.say(line), line)
-        chat.say("/clear")
-        chat.say(f"{self.blue} is a path")
-        self.assertEqual(self.saved(chat)[0]["content"], f"{self.blue} is a path")
+        self.assert_refused(chat.say(f"{self.blue} is a path"), "neither a command nor a file")
+        chat.say('"""' + f'{self.blue} is a path"""')
+        self.assertEqual(self.saved(chat)[0]["content"][-1]["text"], f"{self.blue} is a path")
 
     def test_videos(self):
         chat = self.chat("-n", "4")
