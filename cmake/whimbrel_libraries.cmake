@@ -8,6 +8,7 @@ find_package(OpenSSL REQUIRED)
 find_package(CURL 7.85 REQUIRED)
 find_package(Boost 1.81 REQUIRED)  # Beast and Asio: headers only
 pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(images REQUIRED IMPORTED_TARGET libjpeg libpng libwebp)
 
 pkg_check_modules(ffmpeg REQUIRED IMPORTED_TARGET libavformat libavcodec libavutil libswscale)

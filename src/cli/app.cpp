@@ -1,7 +1,6 @@
 #include "cli/app.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <new>
 #include <sstream>
 #include <string>
@@ -25,17 +24,8 @@ bool is_allocation_failure(const std::exception& error) {
   return std::string_view(error.what()).starts_with("[malloc");
 }
 
-/// Errors quote model files and user text, which must not break the line or steer the terminal.
-std::string one_line(std::string_view sentence) {
-  std::string line(sentence);
-  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
-  std::ranges::replace_if(line, is_control, ' ');
-  return line;
-}
-
 int report(int code, std::string_view sentence) {
-  const Style style = stderr_style();
-  write_stderr(fmt::format("{}error:{} {}\n", style.red, style.reset, one_line(sentence)));
+  write_error(sentence);
   return code;
 }
 
@@ -85,6 +75,7 @@ int run_app(int argc, char** argv) {
       "  6 reading or writing, 7 network, 130 interrupted."
   );
   add_generate_command(app);
+  add_run_command(app);
   add_serve_command(app, {argv + 1, argv + argc});
   add_inspect_command(app);
   add_pull_command(app);

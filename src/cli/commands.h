@@ -16,6 +16,7 @@ void add_list_command(CLI::App& app);
 void add_pull_command(CLI::App& app);
 void add_remove_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
+void add_run_command(CLI::App& app);
 /// `arguments`: the program's own, for the worker process that it starts.
 void add_serve_command(CLI::App& app, std::vector<std::string> arguments);
 void add_trace_command(CLI::App& app);

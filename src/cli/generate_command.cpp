@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -19,18 +18,18 @@
 #include "cli/model_folder.h"
 #include "cli/ops_choice.h"
 #include "cli/report.h"
+#include "cli/sampling_flags.h"
+#include "cli/template_flags.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
 #include "engine/messages.h"
 #include "engine/prepare.h"
-#include "generate/sampling_defaults.h"
 #include "ops/device.h"
 
 namespace whimbrel {
 
 namespace {
 
-constexpr int kDefaultMaxTokens = 1024;
 constexpr std::string_view kDefaultPicturePrompt = "Describe this image.";
 
 /// The flags of `generate`, as typed.
@@ -41,25 +40,14 @@ struct GenerateFlags {
   std::optional<std::string> system;
   std::string messages;
   bool json = false;
-  std::optional<int> max_tokens;
-  std::optional<double> temperature;
-  std::optional<int> top_k;
-  std::optional<double> top_p;
-  std::optional<double> min_p;
-  std::optional<double> repetition_penalty;
-  std::optional<double> presence_penalty;
-  std::optional<double> frequency_penalty;
-  std::optional<uint64_t> seed;
-  std::vector<std::string> stops;
+  SamplingFlags sampling;
   std::optional<int> context;
   int prefill_chunk = GenerateOptions{}.prefill_chunk;
   KVLimit kv_limit;
   int kv_bits = 0;
   std::optional<int> threads;
   ops::OpsOptions ops;
-  std::string chat_template;
-  std::string chat_template_kwargs;
-  std::string thinking;
+  TemplateFlags chat_template;
   bool raw = false;
   bool force = false;
   bool no_progress = false;
@@ -68,16 +56,6 @@ struct GenerateFlags {
 
 CLI::Range positive() {
   return {1, std::numeric_limits<int>::max(), "POSITIVE"};
-}
-
-/// CLI11 would take -1 for 2^64 - 1.
-std::string seed_complaint(const std::string& text) {
-  uint64_t seed = 0;
-  const char* end = text.data() + text.size();
-  const std::from_chars_result read = std::from_chars(text.data(), end, seed);
-  return read.ec == std::errc{} && read.ptr == end
-             ? ""
-             : fmt::format("got {}, expected a whole number from 0 to {}", text, UINT64_MAX);
 }
 
 void add_input_options(CLI::App& command, GenerateFlags& flags) {
@@ -90,39 +68,13 @@ void add_input_options(CLI::App& command, GenerateFlags& flags) {
       ->excludes("--video")
       ->excludes("--prompt")
       ->excludes("--system");
-  command.add_option("--chat-template", flags.chat_template, "Jinja file instead of the model's");
-  command.add_option(
-      "--chat-template-kwargs", flags.chat_template_kwargs, "JSON object of template variables"
-  );
-  command.add_option("--thinking", flags.thinking, "Let a thinking model think (on, off)")
-      ->check(CLI::IsMember({"on", "off"}));
+  add_template_options(command, flags.chat_template);
   command.add_flag("--raw", flags.raw, "The prompt is in the model's own format: no chat template")
       ->excludes("--messages")
       ->excludes("--system")
       ->excludes("--chat-template")
       ->excludes("--chat-template-kwargs")
       ->excludes("--thinking");
-}
-
-void add_sampling_options(CLI::App& command, GenerateFlags& flags) {
-  const std::string group = "Sampling (defaults: the model's generation_config.json)";
-  const auto add = [&](const char* names, auto& value, const char* text) {
-    return command.add_option(names, value, text)->group(group);
-  };
-  add("-n,--max-tokens", flags.max_tokens, "Longest answer in tokens (default: 1024)")
-      ->check(positive());
-  add("--temperature", flags.temperature, "0: always the most likely token");
-  add("--top-k", flags.top_k, "Draw from the k most likely tokens; 0: all");
-  add("--top-p", flags.top_p, "Draw from the most likely tokens up to this probability");
-  add("--min-p", flags.min_p, "Leave out tokens below this share of the best one's probability");
-  add("--repetition-penalty", flags.repetition_penalty, "Over 1: repeat less");
-  add("--presence-penalty", flags.presence_penalty, "-2 to 2: for tokens in the answer");
-  add("--frequency-penalty",
-      flags.frequency_penalty,
-      "-2 to 2: for each time a token stands there");
-  add("--seed", flags.seed, "Same seed, same answer")->check(seed_complaint);
-  add("--stop", flags.stops, "Text that ends the answer; repeat for several")
-      ->allow_extra_args(false);
 }
 
 void add_run_options(CLI::App& command, GenerateFlags& flags) {
@@ -150,21 +102,6 @@ void add_run_options(CLI::App& command, GenerateFlags& flags) {
   command.add_flag("--force", flags.force, "Go on though memory looks too small");
   command.add_flag("--no-progress", flags.no_progress, "No progress bars");
   command.add_flag("--verbose", flags.verbose, "Say more on stderr");
-}
-
-SamplingOptions sampling_options(const GenerateFlags& flags, const ModelConfig& config) {
-  SamplingOptions options = sampling_defaults(config);
-  const auto set = [](auto& value, const auto& flag) { value = flag.value_or(value); };
-  set(options.temperature, flags.temperature);
-  set(options.top_k, flags.top_k);
-  set(options.top_p, flags.top_p);
-  set(options.min_p, flags.min_p);
-  set(options.repetition_penalty, flags.repetition_penalty);
-  set(options.presence_penalty, flags.presence_penalty);
-  set(options.frequency_penalty, flags.frequency_penalty);
-  options.seed = flags.seed;
-  require_valid(options);
-  return options;
 }
 
 /// The text to ask: the flag, stdin where the flag says so or nothing else is there.
@@ -209,29 +146,6 @@ ChatInput single_turn(const CLI::App& command, const GenerateFlags& flags) {
   return input;
 }
 
-Json template_kwargs(const GenerateFlags& flags) {
-  Json kwargs = Json::object();
-  if (!flags.chat_template_kwargs.empty()) {
-    kwargs = parse_json(flags.chat_template_kwargs, "--chat-template-kwargs", Fault::usage);
-    if (!kwargs.is_object()) {
-      throw Error(
-          Fault::usage, "--chat-template-kwargs", "got {}, expected an object", kwargs.type_name()
-      );
-    }
-  }
-  if (!flags.thinking.empty()) {
-    kwargs["enable_thinking"] = flags.thinking == "on";
-  }
-  return kwargs;
-}
-
-ChatTemplate load_template(const GenerateFlags& flags, const Frontend& frontend) {
-  const std::filesystem::path& folder = frontend.config.folder;
-  return flags.chat_template.empty()
-             ? ChatTemplate::load(folder, frontend.tokenizer)
-             : ChatTemplate::load_file(flags.chat_template, folder, frontend.tokenizer);
-}
-
 Prepared prepare(const CLI::App& command, const GenerateFlags& flags, const Frontend& frontend) {
   const MediaOptions options = options_for_device(flags.media);
   if (flags.raw) {
@@ -240,11 +154,11 @@ Prepared prepare(const CLI::App& command, const GenerateFlags& flags, const Fron
     require_videos_for_flags(flags.media, media);
     return prepare_raw(frontend, text, media, options);
   }
-  const ChatTemplate chat_template = load_template(flags, frontend);
+  const ChatTemplate chat_template = load_template(flags.chat_template, frontend);
   ChatInput input =
       flags.messages.empty() ? single_turn(command, flags) : read_messages_file(flags.messages);
   require_videos_for_flags(flags.media, input.media);
-  input.chat.kwargs = template_kwargs(flags);
+  input.chat.kwargs = template_kwargs(flags.chat_template);
   return prepare_chat(frontend, chat_template, input, options);
 }
 
@@ -269,11 +183,12 @@ GenerateOptions generate_options(
   require_room(prompt, context);
   require_valid(flags.kv_limit);
   return {
-      .sampling = sampling_options(flags, frontend.config),
-      .max_tokens =
-          std::min(flags.max_tokens.value_or(kDefaultMaxTokens), context - prompt.tokens()),
+      .sampling = sampling_options(flags.sampling, frontend.config),
+      .max_tokens = std::min(
+          flags.sampling.max_tokens.value_or(kDefaultMaxTokens), context - prompt.tokens()
+      ),
       .stop_ids = frontend.stop_ids,
-      .stops = flags.stops,
+      .stops = flags.sampling.stops,
       .prefill_chunk = flags.prefill_chunk,
       .kv_limit = flags.kv_limit,
       .kv_bits = flags.kv_bits,
@@ -292,7 +207,7 @@ Generation answer(
   const auto on_text = [&](std::string_view text) {
     bar.reset();
     if (!flags.json) {
-      write_stdout(text);
+      write_answer(text);
     }
   };
   const auto on_prefill = [&](int done, int total) {
@@ -420,7 +335,7 @@ void add_generate_command(CLI::App& app) {
       app.add_subcommand("generate", "Answer a question about pictures, videos or text");
   const auto flags = std::make_shared<GenerateFlags>();
   add_input_options(*command, *flags);
-  add_sampling_options(*command, *flags);
+  add_sampling_options(*command, flags->sampling);
   add_run_options(*command, *flags);
   command->footer(
       "Examples:\n"

@@ -20,7 +20,16 @@ constexpr std::string_view kFileScheme = "file://";
   );
 }
 
-/// A path, a `file://` URL or a `data:` URL.
+}  // namespace
+
+MediaInput read_media_file(const fs::path& path, const std::string& source, MediaKind kind) {
+  if (source.starts_with("http://") || source.starts_with("https://")) {
+    throw_not_fetched(source);
+  }
+  const uint64_t most = kind == MediaKind::image ? ImageLimits{}.max_bytes : kMaxVideoBytes;
+  return {.source = source, .bytes = read_file(path, Fault::input, most), .kind = kind};
+}
+
 MediaInput read_media_url(const std::string& url, MediaKind kind, const fs::path& folder) {
   if (url.starts_with("data:")) {
     return read_data_url(url, kind);
@@ -32,16 +41,6 @@ MediaInput read_media_url(const std::string& url, MediaKind kind, const fs::path
     throw_not_fetched(url);
   }
   return read_media_file(folder / url, url, kind);
-}
-
-}  // namespace
-
-MediaInput read_media_file(const fs::path& path, const std::string& source, MediaKind kind) {
-  if (source.starts_with("http://") || source.starts_with("https://")) {
-    throw_not_fetched(source);
-  }
-  const uint64_t most = kind == MediaKind::image ? ImageLimits{}.max_bytes : kMaxVideoBytes;
-  return {.source = source, .bytes = read_file(path, Fault::input, most), .kind = kind};
 }
 
 ChatInput read_messages_file(const std::string& file) {

@@ -16,6 +16,9 @@ struct Style {
 /// Colours for stderr: on a terminal, unless NO_COLOR is set or stdout is no terminal.
 Style stderr_style();
 
+/// Colours for stdout: on a terminal, unless NO_COLOR is set.
+Style stdout_style();
+
 bool stdin_is_terminal();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
@@ -25,6 +28,17 @@ void write_stdout(std::string_view text);
 
 /// Writes to stderr. A failure is not reported: there is nowhere left to say so.
 void write_stderr(std::string_view text);
+
+/// Text from outside as a terminal may show it: control characters but tab and line feed become
+/// signs for them (U+2400 and on, U+FFFD for C1), so that no text can steer the terminal.
+std::string visible(std::string_view text);
+
+/// Writes a piece of a model's text to stdout: as it is, on a terminal as visible() shows it.
+/// Throws as write_stdout.
+void write_answer(std::string_view text);
+
+/// Writes `error: SENTENCE` to stderr, in one line whatever the sentence quotes.
+void write_error(std::string_view sentence);
 
 /// All of stdin.
 std::string read_stdin();

@@ -7,7 +7,7 @@ from support import BUNDLED, SHAPES, CliTest, run
 
 COMMANDS = (
     "generate", "inspect", "pull", "list", "rm", "verify", "trace", "compare", "profile", "doctor",
-    "version",
+    "run", "version",
 )
 # hub_test.py and trace_test.py run what needs a hub, or two traces.
 NEEDS_MORE = ("pull", "rm", "trace", "compare")
