@@ -39,9 +39,8 @@ ApiError died() {
 
 }  // namespace
 
-/// From when a worker is started until it is gone.
+/// What is seen of a worker. The threads of its link share it, so it may not own the link.
 struct WorkerSupervisor::Life {
-  std::shared_ptr<WorkerLink> link = {};
   bool ready = false;
   bool ended = false;
   Clock::time_point last_sign = Clock::now();
@@ -57,7 +56,7 @@ struct WorkerSupervisor::Shared {
   std::mutex mutex = {};
   std::condition_variable changed = {};
   bool stopping = false;
-  std::shared_ptr<Life> life = {};  // the worker that takes requests
+  LinkPtr link = {};  // to the worker that takes requests
   WorkerStatus status = {};
   std::optional<ProcessEnd> failed_start = {};
 };
@@ -119,13 +118,13 @@ void WorkerSupervisor::stop() {
 }
 
 void WorkerSupervisor::forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape) {
-  std::shared_ptr<WorkerLink> link;
+  LinkPtr link;
   {
     const std::lock_guard lock(shared_->mutex);
     if (!shared_->status.ready) {
       throw ApiException(model_is_loading());
     }
-    link = shared_->life->link;
+    link = shared_->link;
   }
   link->forward(exchange, shape);
 }
@@ -154,9 +153,10 @@ void WorkerSupervisor::serve() {
   while (goes_on()) {
     try {
       WorkerProcess process(options_.program, options_.arguments);
-      const std::shared_ptr<Life> life = begin_life(process);
+      const auto life = std::make_shared<Life>();
+      const LinkPtr link = connect(process, life);
       const bool is_stuck = outlive(*life);
-      bury(life, process, is_stuck);
+      bury(life, *link, process, is_stuck);
     } catch (const Error& error) {
       tell(error.what());
       deaths_.push_back(Clock::now());
@@ -166,15 +166,11 @@ void WorkerSupervisor::serve() {
   }
 }
 
-std::shared_ptr<WorkerSupervisor::Life> WorkerSupervisor::begin_life(WorkerProcess& process) {
-  const auto life = std::make_shared<Life>();
-  const std::weak_ptr<Life> weak = life;  // the life holds the link
-  const auto change = [weak, shared = shared_](const auto& what) {
+WorkerSupervisor::LinkPtr WorkerSupervisor::connect(WorkerProcess& process, const LifePtr& life) {
+  const auto change = [life, shared = shared_](const auto& what) {
     const std::lock_guard lock(shared->mutex);
-    if (const std::shared_ptr<Life> held = weak.lock()) {
-      what(*held, *shared);
-      shared->changed.notify_all();
-    }
+    what(*life, *shared);
+    shared->changed.notify_all();
   };
   WorkerLink::Listener listener;
   listener.ready = [change] {
@@ -196,13 +192,13 @@ std::shared_ptr<WorkerSupervisor::Life> WorkerSupervisor::begin_life(WorkerProce
       shared.status.ready = false;
     });
   };
-  life->link = std::make_shared<WorkerLink>(process.take_socket(), std::move(listener));
+  const auto link = std::make_shared<WorkerLink>(process.take_socket(), std::move(listener));
   {
     const std::lock_guard lock(shared_->mutex);
-    shared_->life = life;
+    shared_->link = link;
   }
-  life->link->start();
-  return life;
+  link->start();
+  return link;
 }
 
 /// Returns when the worker has to go or has gone; true where it did nothing for too long.
@@ -223,19 +219,19 @@ bool WorkerSupervisor::outlive(Life& life) {
 }
 
 void WorkerSupervisor::bury(
-    const std::shared_ptr<Life>& life, WorkerProcess& process, bool is_stuck
+    const LifePtr& life, WorkerLink& link, WorkerProcess& process, bool is_stuck
 ) {
   Life gone;
   bool was_asked = false;
   {
     const std::lock_guard lock(shared_->mutex);
     shared_->status.ready = false;
-    shared_->life.reset();
+    shared_->link.reset();
     was_asked = shared_->stopping;
     gone = *life;
   }
   const ProcessEnd end = process.wait(gone.ended ? kLastBreath : milliseconds(0));
-  const size_t failed = gone.link->fail_all(died());
+  const size_t failed = link.fail_all(died());
   if (was_asked) {
     return;
   }

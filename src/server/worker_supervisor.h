@@ -63,11 +63,13 @@ class WorkerSupervisor {
  private:
   struct Shared;
   struct Life;
+  using LifePtr = std::shared_ptr<Life>;
+  using LinkPtr = std::shared_ptr<WorkerLink>;
 
   void serve();
-  std::shared_ptr<Life> begin_life(WorkerProcess& process);
+  LinkPtr connect(WorkerProcess& process, const LifePtr& life);
   bool outlive(Life& life);
-  void bury(const std::shared_ptr<Life>& life, WorkerProcess& process, bool is_stuck);
+  void bury(const LifePtr& life, WorkerLink& link, WorkerProcess& process, bool is_stuck);
   void pause(std::chrono::milliseconds time);
   void tell(std::string sentence) const;
 
