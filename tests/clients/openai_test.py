@@ -184,10 +184,12 @@ class Forms(OpenAiCase):
         self.assertEqual(message.tool_calls[0].function.arguments, whole.function.arguments)
 
     def test_one_call_where_no_two_are_wanted(self):
-        answer = self.chat(
-            QUESTION, tools=TOOLS, tool_choice="required", parallel_tool_calls=False, max_tokens=400
-        )
-        self.assertEqual(len(answer.choices[0].message.tool_calls), 1)
+        # With the ends made unlikely an answer goes on with calls as long as it may.
+        fields = {"tools": TOOLS, "tool_choice": "required", "logit_bias": never_ending(MODEL)}
+        for parallel in (True, False):
+            answer = self.chat(QUESTION, parallel_tool_calls=parallel, max_tokens=900, **fields)
+            calls = len(answer.choices[0].message.tool_calls)
+            (self.assertGreater if parallel else self.assertEqual)(calls, 1)
 
     def test_a_schema_by_hand_and_by_class(self):
         form = {
