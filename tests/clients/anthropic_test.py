@@ -106,6 +106,19 @@ class Messages(AnthropicCase):
         self.assertGreater(as_text, plain)
         self.assertEqual(as_blocks, as_text)
 
+    def test_models(self):
+        client = self.client()
+        (model,) = client.models.list()
+        self.assertEqual((model.id, model.display_name, model.type), (MODEL, MODEL, "model"))
+        self.assertEqual(client.models.retrieve(MODEL), model)
+        with self.assertRaises(anthropic.NotFoundError):
+            client.models.retrieve("another")
+
+    def test_the_half_that_is_called_beta(self):
+        create = self.client().beta.messages.create
+        answer = create(betas=["a-feature-2026-01-01"], **self.request())
+        self.assertEqual(text_of(answer), text_of(self.ask()))
+
     def test_stops_and_length(self):
         whole = text_of(self.ask())
         stop = whole[2:4]
