@@ -60,7 +60,7 @@ std::vector<Field> cors_fields(const std::string& origin) {
   }
   return {
       {"Access-Control-Allow-Origin", origin},
-      {"Access-Control-Expose-Headers", "x-request-id, Retry-After"},
+      {"Access-Control-Expose-Headers", "x-request-id, request-id, Retry-After"},
       {"Vary", "Origin"}
   };
 }

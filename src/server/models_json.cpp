@@ -1,5 +1,6 @@
 #include "server/models_json.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "server/fields.h"
@@ -17,6 +18,9 @@ Json model_json(const ServedModel& model) {
       {"object", "model"},
       {"created", model.created},
       {"owned_by", "whimbrel"},
+      {"type", "model"},
+      {"display_name", model.name},
+      {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(model.created))},
       {"context_length", model.context},
       {"architecture",
        {{"input_modalities", std::move(modalities)}, {"output_modalities", Json::array({"text"})}}}
@@ -24,7 +28,13 @@ Json model_json(const ServedModel& model) {
 }
 
 Json models_json(const ServedModel& model) {
-  return {{"object", "list"}, {"data", Json::array({model_json(model)})}};
+  return {
+      {"object", "list"},
+      {"data", Json::array({model_json(model)})},
+      {"has_more", false},
+      {"first_id", model.name},
+      {"last_id", model.name}
+  };
 }
 
 void require_model(const ServedModel& model, std::string_view name) {

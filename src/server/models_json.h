@@ -16,11 +16,11 @@ struct ServedModel {
   bool has_vision = false;
 };
 
-/// GET /v1/models: a list of one.
+/// GET /v1/models: a list of one, as OpenAI's and Anthropic's clients read it.
 Json models_json(const ServedModel& model);
 
-/// GET /v1/models/{model}, or the list's item. Beside OpenAI's fields: `context_length`, and
-/// `architecture.input_modalities` as many clients look for them.
+/// GET /v1/models/{model}, or the list's item. Beside OpenAI's fields: Anthropic's,
+/// `context_length`, and `architecture.input_modalities` as many clients look for them.
 Json model_json(const ServedModel& model);
 
 /// Throws http::ApiException, 404 `model_not_found`, on another model's name. An empty name, of a

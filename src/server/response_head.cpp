@@ -77,7 +77,9 @@ std::string response_head(const Response& response, const AnswerFrame& frame) {
   if (frame.framing != Framing::no_body) {
     add(head, "Content-Type", response.content_type);
   }
+  // OpenAI's clients read the first, Anthropic's the second.
   add(head, "x-request-id", frame.request_id);
+  add(head, "request-id", frame.request_id);
   add(head, "X-Content-Type-Options", "nosniff");
   add(head, "Connection", frame.keep_alive ? "keep-alive" : "close");
   for (const std::vector<Field>* fields : {&response.fields, &frame.fields}) {

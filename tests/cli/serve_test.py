@@ -19,9 +19,9 @@ ANSWER_SECONDS = 120
 class Server:
     """A running server and a client of it."""
 
-    def __init__(self, *arguments: str):
+    def __init__(self, *arguments: str, model: str = BUNDLED):
         self.process = subprocess.Popen(
-            [BINARY, "serve", "-m", BUNDLED, "--port", "0", "--no-progress", *arguments],
+            [BINARY, "serve", "-m", model, "--port", "0", "--no-progress", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -100,9 +100,9 @@ def looking(text: str, picture=SHAPES) -> list[dict]:
     ]
 
 
-def never_ending() -> dict[str, int]:
+def never_ending(model: str = BUNDLED) -> dict[str, int]:
     """A bias against the tokens that end an answer."""
-    ends = json.loads((MODELS / BUNDLED / "generation_config.json").read_text())["eos_token_id"]
+    ends = json.loads((MODELS / model / "generation_config.json").read_text())["eos_token_id"]
     return {str(end): -100 for end in ends}
 
 
@@ -436,16 +436,16 @@ class Starts(CliTest):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            result = run("serve", "-m", BUNDLED, "--port", port, "--no-progress")
+            result = run("serve", "-m", model, "--port", port, "--no-progress")
             self.assert_error(result, 7, str(port))
 
     def test_other_machines_need_a_key(self):
-        result = run("serve", "-m", BUNDLED, "--host", "0.0.0.0", "--port", 0, "--no-progress")
+        result = run("serve", "-m", model, "--host", "0.0.0.0", "--port", 0, "--no-progress")
         self.assert_error(result, 2, "--api-key")
 
     def test_wrong_flags(self):
-        self.assert_error(run("serve", "-m", BUNDLED, "--ctx", 10**7), 2, "--ctx")
-        self.assert_error(run("serve", "-m", BUNDLED, "--parallel", 0), 2, "--parallel")
+        self.assert_error(run("serve", "-m", model, "--ctx", 10**7), 2, "--ctx")
+        self.assert_error(run("serve", "-m", model, "--parallel", 0), 2, "--parallel")
         self.assert_error(run("serve", "-m", "no-such-model"), 3, "no-such-model")
 
 

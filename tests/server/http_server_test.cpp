@@ -33,6 +33,7 @@ TEST(HttpServer, answers_what_was_asked) {
   EXPECT_EQ(got->fields.at("content-type"), "text/plain");
   EXPECT_EQ(got->fields.at("x-extra"), "1");
   EXPECT_TRUE(got->fields.at("x-request-id").starts_with("req_"));
+  EXPECT_EQ(got->fields.at("request-id"), got->fields.at("x-request-id"));
   EXPECT_EQ(request_once(server.port(), post("/a", "{}"))->body, "POST /a  {}");
 }
 

@@ -81,11 +81,11 @@ TEST(ModelsJson, lists_the_one_model) {
   const ServedModel model = {
       .name = "m", .created = 1'700'000'000, .context = 4096, .has_vision = true
   };
-  EXPECT_EQ(
-      models_json(model), Json::parse(R"({"object":"list","data":[{"id":"m","object":"model",
-    "created":1700000000,"owned_by":"whimbrel","context_length":4096,
-    "architecture":{"input_modalities":["text","image","video"],"output_modalities":["text"]}}]})")
-  );
+  EXPECT_EQ(models_json(model), Json::parse(R"({"object":"list","data":[{"id":"m","object":"model",
+    "created":1700000000,"owned_by":"whimbrel","type":"model","display_name":"m",
+    "created_at":"2023-11-14T22:13:20Z","context_length":4096,
+    "architecture":{"input_modalities":["text","image","video"],"output_modalities":["text"]}}],
+    "has_more":false,"first_id":"m","last_id":"m"})"));
 }
 
 TEST(ModelsJson, another_model_is_not_found) {
