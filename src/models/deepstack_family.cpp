@@ -82,6 +82,7 @@ std::optional<MediaRules> deepstack_media_rules(const ModelConfig& config) {
       .sizing = VideoSizing::per_video,
       .bounds = {.min_pixels = 4096, .max_pixels = 25165824},
   };
+  rules.boxes = BoxConvention::thousandths;
   return rules;
 }
 

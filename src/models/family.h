@@ -47,6 +47,13 @@ enum class VideoTiming {
   timestamped,  // each patch of frames is a block of its own behind its time in words
 };
 
+/// Which numbers a family's models were taught to give for the corners of a box in a picture.
+enum class BoxConvention {
+  unknown,
+  thousandths,     // of the picture's width and height
+  resized_pixels,  // of the picture as it was resized for the tower
+};
+
 /// How a family with a vision tower lays out media in a prompt. Data, so that prompts are made
 /// without a model.
 struct MediaRules {
@@ -59,6 +66,7 @@ struct MediaRules {
   VideoTiming video_timing;
   double tokens_per_second = 1;  // of VideoTiming::by_seconds; over 0, at most 1000
   VideoRules video = {};         // which frames are looked at, and their size
+  BoxConvention boxes = BoxConvention::unknown;
 };
 
 /// One model family: everything that differs from another one. A family is one file in this folder,

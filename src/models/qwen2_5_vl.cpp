@@ -231,6 +231,7 @@ std::optional<MediaRules> media_rules(const ModelConfig& config) {
       .sizing = VideoSizing::per_frame,
       .bounds = {.min_pixels = 128 * 28 * 28, .max_pixels = 768 * 28 * 28},
   };
+  rules.boxes = BoxConvention::resized_pixels;
   return rules;
 }
 

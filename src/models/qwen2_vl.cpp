@@ -142,6 +142,7 @@ std::optional<MediaRules> media_rules(const ModelConfig& config) {
       .sizing = VideoSizing::per_frame,
       .bounds = {.min_pixels = 128 * 28 * 28, .max_pixels = 768 * 28 * 28},
   };
+  rules.boxes = BoxConvention::thousandths;
   return rules;
 }
 

@@ -31,12 +31,27 @@ Json slots(const ModelService& service) {
   };
 }
 
+/// How numbers of a box become pixels of its picture, for who draws it; null where that isn't
+/// known.
+Json box_convention(const Frontend& frontend) {
+  switch (frontend.media ? frontend.media->boxes : BoxConvention::unknown) {
+    case BoxConvention::thousandths:
+      return "thousandths";
+    case BoxConvention::resized_pixels:
+      return "resized_pixels";
+    case BoxConvention::unknown:
+      break;
+  }
+  return nullptr;
+}
+
 Json props(const ModelService& service) {
   const ServingOptions& serving = service.options().serving;
   const BuildInfo& build = build_info();
   return {
       {"model", service.name()},
       {"model_type", service.frontend().config.model_type},
+      {"box_convention", box_convention(service.frontend())},
       {"build", {{"version", build.version}, {"commit", build.commit}}},
       {"ops", service.engine().ops_name()},
       {"context", serving.context},
