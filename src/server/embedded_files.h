@@ -6,9 +6,9 @@
 
 namespace whimbrel::http {
 
-extern const std::string_view kOpenApiFile;  // openapi.json
-extern const std::string_view kPageHtml;     // page/index.html
-extern const std::string_view kPageScript;   // page/app.js
-extern const std::string_view kPageStyle;    // page/app.css
+extern const std::string_view openapi_file;  // openapi.json
+extern const std::string_view page_html;     // page/index.html
+extern const std::string_view page_script;   // page/app.js
+extern const std::string_view page_style;    // page/app.css
 
 }  // namespace whimbrel::http

@@ -79,7 +79,7 @@ Json served_paths(const Json& paths, const Json& common, const OpenApiFacts& fac
 }  // namespace
 
 Json openapi_document(const OpenApiFacts& facts) {
-  Json document = Json::parse(kOpenApiFile);
+  Json document = Json::parse(openapi_file);
   fill_in(document, values_of(facts));
   const Json common = document.at("x-common-responses");
   document.erase("x-common-responses");

@@ -48,9 +48,9 @@ std::vector<Route> page_routes(const OpenApiFacts& facts) {
       answers_with("/openapi.json", {.body = openapi_document(facts).dump()})
   };
   if (facts.has_page) {
-    routes.push_back(page_file("/", "text/html; charset=utf-8", kPageHtml));
-    routes.push_back(page_file("/app.js", "text/javascript; charset=utf-8", kPageScript));
-    routes.push_back(page_file("/app.css", "text/css; charset=utf-8", kPageStyle));
+    routes.push_back(page_file("/", "text/html; charset=utf-8", page_html));
+    routes.push_back(page_file("/app.js", "text/javascript; charset=utf-8", page_script));
+    routes.push_back(page_file("/app.css", "text/css; charset=utf-8", page_style));
   }
   return routes;
 }

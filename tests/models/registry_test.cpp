@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "models/family.h"
+#include "tests/support/source_dir.h"
+#include "weights/config.h"
 
 namespace whimbrel {
 namespace {
@@ -28,6 +30,17 @@ TEST(Registry, an_unknown_one_is_refused_with_the_known_ones) {
       EXPECT_NE(std::string(error.what()).find(family->model_type), std::string::npos);
     }
   }
+}
+
+TEST(Registry, families_say_what_the_numbers_of_a_box_are) {
+  const auto boxes = [](const char* name) {
+    const ModelConfig config = read_model_config(test::source_dir() / "models" / name);
+    return find_family(config.model_type).media_rules(config)->boxes;
+  };
+  EXPECT_EQ(boxes("tiny-qwen2-vl-4bit"), BoxConvention::thousandths);
+  EXPECT_EQ(boxes("tiny-qwen2-5-vl"), BoxConvention::resized_pixels);
+  EXPECT_EQ(boxes("tiny-qwen3-vl-4bit"), BoxConvention::thousandths);
+  EXPECT_EQ(boxes("tiny-qwen3-vl-moe-4bit"), BoxConvention::thousandths);
 }
 
 }  // namespace

@@ -8,7 +8,11 @@
 #include <utility>
 
 #include "base/build_info.h"
+#include "server/anthropic_request.h"
+#include "server/chat_request.h"
+#include "server/completion_request.h"
 #include "server/page_routes.h"
+#include "server/responses_request.h"
 #include "server/routes.h"
 #include "tests/server/auth_surface.h"
 #include "tests/server/serve.h"
@@ -119,6 +123,49 @@ TEST(OpenApi, every_operation_says_how_it_fails) {
       EXPECT_FALSE(operation.contains("x-errors")) << path;
     }
   }
+}
+
+/// `request` with all fields that the document names beside its own, null.
+std::string with_every_field(const char* schema, Json request) {
+  const Json document = openapi_document({.model = "bird"});
+  for (const auto& [name, field] :
+       document.at("components").at("schemas").at(schema).at("properties").items()) {
+    if (!request.contains(name)) {
+      request[name] = nullptr;
+    }
+  }
+  return request.dump();
+}
+
+TEST(OpenApi, names_no_field_that_nobody_reads) {
+  using Names = std::vector<std::string>;
+  const wire::RequestLimits limits;
+  const Json messages = Json::array({{{"role", "user"}, {"content", "Hi"}}});
+  const Json ask = {{"messages", messages}};
+  const Json message = {{"messages", messages}, {"model", "bird"}, {"max_tokens", 1}};
+  EXPECT_EQ(
+      wire::parse_chat_request(with_every_field("ChatRequest", ask), limits).ignored, Names{}
+  );
+  EXPECT_EQ(
+      wire::parse_template_request(with_every_field("TemplateRequest", ask), limits).ignored,
+      Names{}
+  );
+  EXPECT_EQ(
+      wire::parse_completion_request(
+          with_every_field("CompletionRequest", {{"prompt", "Hi"}}), limits
+      )
+          .ignored,
+      Names{}
+  );
+  EXPECT_EQ(
+      wire::parse_responses_request(with_every_field("ResponsesRequest", {{"input", "Hi"}}), limits)
+          .chat.ignored,
+      Names{}
+  );
+  EXPECT_EQ(
+      wire::parse_messages_request(with_every_field("MessagesRequest", message), limits).ignored,
+      Names{}
+  );
 }
 
 TEST(PageRoutes, are_left_out_of_routes_and_document_without_a_page) {
