@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "server/limits.h"
 #include "server/model_routes.h"
 #include "server/model_service.h"
+#include "server/page_routes.h"
 #include "server/worker_process.h"
 #include "server/worker_server.h"
 #include "server/worker_supervisor.h"
@@ -58,6 +60,7 @@ struct ServeFlags {
   bool log_requests = false;
   ops::OpsOptions ops;
   std::vector<std::string> limits;
+  bool no_ui = false;
   std::vector<std::string> arguments;
   int watchdog_seconds = 120;
   bool force = false;
@@ -263,6 +266,20 @@ void wait_for_model(const http::WorkerSupervisor& worker) {
   }
 }
 
+std::vector<http::Route> all_routes(
+    const ServeFlags& flags,
+    const std::string& model,
+    http::WorkerSupervisor& worker,
+    const std::function<http::HttpCounters()>& counters
+) {
+  std::vector<http::Route> routes = http::front_routes(model, worker, counters);
+  for (http::Route& route :
+       http::page_routes({.model = model, .limits = limits_of(flags), .has_page = !flags.no_ui})) {
+    routes.push_back(std::move(route));
+  }
+  return routes;
+}
+
 /// The process that holds the connections.
 void run_front(const ServeFlags& flags) {
   catch_interrupts();
@@ -271,7 +288,7 @@ void run_front(const ServeFlags& flags) {
   const http::HttpServer* running = nullptr;
   const auto counters = [&running] { return running->counters(); };
   http::HttpServer server(
-      http_options(flags), http::front_routes(model_name(flags, model), worker, counters)
+      http_options(flags), all_routes(flags, model_name(flags, model), worker, counters)
   );
   running = &server;
   server.start();
@@ -311,6 +328,7 @@ void add_serve_command(CLI::App& app, std::vector<std::string> arguments) {
       flags->log_requests,
       "A line of JSON on stderr for each request, not only for failures"
   );
+  command->add_flag("--no-ui", flags->no_ui, "No page to chat on at /");
   command->add_option("--limit", flags->limits, "NAME=VALUE: another bound on clients; repeatable")
       ->type_name("NAME=VALUE");
   command

@@ -11,27 +11,13 @@ namespace {
 
 using Values = std::map<std::string, Json>;
 
-Values values_of(const OpenApiFacts& facts) {
-  const wire::RequestLimits& request = facts.request_limits;
-  const HttpLimits& http = facts.http_limits;
-  return {
-      {"$version", build_info().version},
-      {"$body_bytes", http.body_bytes},
-      {"$header_bytes", http.header_bytes},
-      {"$header_fields", http.header_fields},
-      {"$target_bytes", http.target_bytes},
-      {"$json_depth", request.json_depth},
-      {"$json_values", request.json_values},
-      {"$json_members", request.json_members},
-      {"$messages", request.messages},
-      {"$tools", request.tools},
-      {"$choices", request.choices},
-      {"$stops", request.stops},
-      {"$stop_bytes", request.stop_bytes},
-      {"$logit_bias", request.logit_bias},
-      {"$top_logprobs", request.top_logprobs},
-      {"$prompts", request.prompts},
-  };
+Values values_of(const ServerLimits& server_limits) {
+  const Json limits = limits_json(server_limits);
+  Values values = {{"$version", build_info().version}, {"$limits", limits}};
+  for (const auto& [name, limit] : limits.items()) {
+    values.emplace("$" + name, limit);
+  }
+  return values;
 }
 
 /// Throws std::out_of_range on a name that stands for nothing.
@@ -80,7 +66,7 @@ Json served_paths(const Json& paths, const Json& common, const OpenApiFacts& fac
 
 Json openapi_document(const OpenApiFacts& facts) {
   Json document = Json::parse(openapi_file);
-  fill_in(document, values_of(facts));
+  fill_in(document, values_of(facts.limits));
   const Json common = document.at("x-common-responses");
   document.erase("x-common-responses");
   document["paths"] = served_paths(document.at("paths"), common, facts);

@@ -98,6 +98,28 @@ class Document(DocumentCase):
                     self.assertTrue(self.schemas.holds(self.schema_of(operation), request))
 
 
+class WithoutPage(CliTest):
+    def test_neither_served_nor_documented(self):
+        server = Server("--no-ui")
+        self.addCleanup(server.stop)
+        paths = server.call("GET", "/openapi.json")[1]["paths"]
+        for path in ("/", "/app.js", "/app.css"):
+            self.assertEqual(server.call("GET", path)[0], 404)
+            self.assertNotIn(path, paths)
+
+
+class ChangedLimits(CliTest):
+    def test_the_document_tells_them(self):
+        server = Server("--limit", "choices=3", "--limit", "body_bytes=4000")
+        self.addCleanup(server.stop)
+        document = server.call("GET", "/openapi.json")[1]
+        self.assertEqual(document["x-limits"], server.call("GET", "/props")[1]["limits"])
+        self.assertEqual(document["components"]["schemas"]["Choices"]["maximum"], 3)
+        request = {**REQUESTS["/v1/chat/completions"], "n": 4}
+        self.assertEqual(server.call("POST", "/v1/chat/completions", request)[0], 400)
+        self.assertEqual(server.call("POST", "/tokenize", {"content": "x" * 4000})[0], 413)
+
+
 class ExtremesCase(DocumentCase):
     """Each field with values at, beside and far beyond its bounds, of wrong types and null."""
 

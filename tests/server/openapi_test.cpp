@@ -11,13 +11,11 @@
 #include "server/anthropic_request.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
+#include "server/front_routes.h"
 #include "server/page_routes.h"
 #include "server/responses_request.h"
-#include "server/routes.h"
 #include "tests/server/auth_surface.h"
 #include "tests/server/serve.h"
-#include "tests/support/loaded_model.h"
-#include "tests/support/source_dir.h"
 
 namespace whimbrel::http::test {
 
@@ -61,30 +59,29 @@ void collect_references(const Json& json, std::set<std::string>& references) {
   }
 }
 
-ModelService tiny_service(const std::string& name) {
-  whimbrel::test::LoadedModel loaded(whimbrel::test::source_dir() / "models/tiny-qwen2-5-vl-4bit");
-  ServingOptions serving;
-  serving.context = 512;
-  serving.memory = uint64_t{64} << 20;
-  return {
-      std::move(loaded.frontend),
-      std::move(loaded.engine),
-      {.name = name, .serving = serving, .media = {}}
-  };
+/// All routes of the process that clients reach, with a worker that is never started.
+std::vector<Route> served_routes(WorkerSupervisor& worker, const std::string& model) {
+  std::vector<Route> routes = front_routes(model, worker, [] { return HttpCounters{}; });
+  for (Route& route : page_routes({.model = model})) {
+    routes.push_back(std::move(route));
+  }
+  return routes;
 }
 
 }  // namespace
 
 TEST(OpenApi, names_exactly_the_routes_that_are_served) {
-  ModelService service = tiny_service("bird/tiny");
-  const std::vector<Route> routes = model_routes(service, [] { return HttpCounters{}; });
-  EXPECT_EQ(operations_of(openapi_document({.model = "bird/tiny"})), operations_of(routes));
+  WorkerSupervisor worker({});
+  EXPECT_EQ(
+      operations_of(openapi_document({.model = "bird/tiny"})),
+      operations_of(served_routes(worker, "bird/tiny"))
+  );
 }
 
 TEST(OpenApi, says_of_each_route_whether_it_needs_a_key) {
-  ModelService service = tiny_service("bird");
+  WorkerSupervisor worker({});
   const Json document = openapi_document({.model = "bird"});
-  for (const Route& route : model_routes(service, [] { return HttpCounters{}; })) {
+  for (const Route& route : served_routes(worker, "bird")) {
     const char* method = route.method == "GET" ? "get" : "post";
     const Json& operation = document.at("paths").at(route.path).at(method);
     EXPECT_EQ(operation.contains("security"), !route.needs_key) << route.path;
@@ -94,8 +91,8 @@ TEST(OpenApi, says_of_each_route_whether_it_needs_a_key) {
 
 TEST(OpenApi, holds_the_limits_and_the_version) {
   OpenApiFacts facts{.model = "bird"};
-  facts.request_limits.choices = 3;
-  facts.http_limits.body_bytes = 1234;
+  facts.limits.request.choices = 3;
+  facts.limits.http.body_bytes = 1234;
   const Json document = openapi_document(facts);
   EXPECT_FALSE(has_placeholder(document));
   EXPECT_EQ(document.at("info").at("version"), build_info().version);

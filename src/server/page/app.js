@@ -68,9 +68,10 @@ async function tell(path) {
     at("settings").open = true;
     at("key").focus();
   }
-  throw new Error(await failureOf(response));
+  throw Object.assign(new Error(await failureOf(response)), { status: response.status });
 }
 
+/** Names the model, once it is loaded. */
 async function greet() {
   try {
     props = await tell("props");
@@ -78,6 +79,7 @@ async function greet() {
     say("");
   } catch (error) {
     say(error.message);
+    if (error.status === 503) setTimeout(greet, 1000);
   }
 }
 
