@@ -21,6 +21,7 @@
 #include "cli/model_folder.h"
 #include "cli/ops_choice.h"
 #include "cli/terminal.h"
+#include "media/picture_decoder.h"
 #include "ops/device.h"
 #include "server/front_routes.h"
 #include "server/http_server.h"
@@ -207,6 +208,7 @@ std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
   MediaFlags media;
   media.options.max_pixels = flags.max_pixels;
   options.media = options_for_device(media);
+  options.media.picture_decoder = find_picture_decoder();
   options.serving = serving_options(flags, frontend.shape);
   options.limits = limits_of(flags);
   return std::make_unique<ModelService>(std::move(frontend), std::move(engine), options);
