@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "media/encode_png.h"
 #include "media/picture_wire.h"
 #include "tests/support/decoders.h"
 #include "tests/support/hostile_pictures.h"
@@ -127,6 +128,35 @@ TEST(F25BrokenPictures, what_is_no_picture_never_reaches_a_decoder) {
   for (const char* bytes : {"", "GIF8", "text", "BM123456", "%PDF-1.7"}) {
     expect_equal(decode_apart(bytes, {}, "/nowhere/decoder"), decode_here(bytes), bytes);
   }
+}
+
+/// A picture of noise.
+Image noise(int height, int width) {
+  Image image{height, width, std::vector<uint8_t>(size_t{3} * height * width)};
+  uint32_t state = 1;
+  for (uint8_t& level : image.pixels) {
+    state = state * 1664525 + 1013904223;
+    level = static_cast<uint8_t>(state >> 24);
+  }
+  return image;
+}
+
+// F26: odd pictures. What they become is held against Pillow in decode_test.cpp.
+TEST(F26OddPictures, of_few_pixels_come_back_as_they_are) {
+  for (const int height : {1, 2, 3, 28, 63, 64}) {
+    for (const int width : {1, 2, 5, 28, 63, 64}) {
+      const Image image = noise(height, width);
+      EXPECT_EQ(largest_difference(decode_apart(encode_png(image)).image, image), 0);
+    }
+  }
+}
+
+TEST(F26OddPictures, with_a_colour_profile_are_as_without) {
+  using namespace std::string_literals;
+  const std::string plain = read_media_golden("decode/jpeg_444.jpg");
+  const std::string profile = "\xff\xe2\x00\x20ICC_PROFILE\0\1\1"s + std::string(16, 'p');
+  const std::string profiled = plain.substr(0, 2) + profile + plain.substr(2);
+  expect_equal(decode_apart(profiled), decode_here(plain), "with a profile");
 }
 
 // F28: what a decoder that was taken over might try.
