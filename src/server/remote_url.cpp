@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <new>
 #include <optional>
@@ -65,10 +66,20 @@ bool looks_numeric(std::string_view host) {
   return !last.empty() && std::isdigit(static_cast<unsigned char>(last.front())) != 0;
 }
 
-/// Lower case: letters, digits and dots as in a name or number, or an IPv6 address in brackets.
+/// An IPv6 address in brackets, as the system prints it.
+bool is_common_number(const std::string& host) {
+  in6_addr number{};
+  std::array<char, INET6_ADDRSTRLEN> printed{};
+  const std::string inside = host.substr(1, host.size() - 2);
+  return inet_pton(AF_INET6, inside.c_str(), &number) == 1 &&
+         inet_ntop(AF_INET6, &number, printed.data(), printed.size()) != nullptr &&
+         inside == printed.data();
+}
+
+/// Lower case: letters, digits and dots as in a name or number, or an IPv6 address.
 bool is_common_host(const std::string& host) {
   if (host.starts_with('[')) {
-    return true;
+    return is_common_number(host);
   }
   const bool plain = std::ranges::all_of(host, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';

@@ -9,8 +9,8 @@ import tempfile
 import threading
 import unittest
 
-from serve_test import ServedCase, content_of, looking
-from support import BUNDLED, SHAPES, SOURCE, CliTest, copy_model, edit_json, png, run
+from serve_test import ServedCase, Server, content_of, looking
+from support import BINARY, BUNDLED, SHAPES, SOURCE, CliTest, copy_model, edit_json, png, run
 
 CLIP = SOURCE / "tests/golden/media/video/h264.mp4"
 QUESTION = "Describe this image."
@@ -284,9 +284,25 @@ class Starts(CliTest):
             self.assert_error(result, 2, "--allow-remote-media", host)
 
     def test_a_missing_decoder(self):
-        program = pathlib.Path(shutil.copy(os.environ.get("WHIMBREL_BINARY", SOURCE / "build/whimbrel"), self.folder))
+        program = shutil.copy(BINARY, self.folder)
         result = run("serve", "-m", BUNDLED, "--port", 0, "--no-progress", program=program)
         self.assert_error(result, 6, "whimbrel-picture")
+
+
+class Decoders(CliTest):
+    def test_f28_a_decoder_that_dies_takes_its_picture_with_it_alone(self):
+        program = shutil.copy(BINARY, self.folder)
+        decoder = self.write("whimbrel-picture", "#!/bin/sh\nkill -SEGV $$\n")
+        decoder.chmod(0o755)
+        server = Server(program=program)
+        try:
+            body = {"messages": looking(QUESTION), "max_tokens": 2}
+            status, answer = server.call("POST", "/v1/chat/completions", body)
+            self.assertEqual(status, 400, answer)
+            self.assertIn("its decoder gave up on", answer["error"]["message"])
+            server.chat([{"role": "user", "content": "Hello."}], max_tokens=2)
+        finally:
+            self.assertEqual(server.stop(), 0)
 
 
 if __name__ == "__main__":
