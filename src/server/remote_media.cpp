@@ -23,9 +23,9 @@ constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
 constexpr long kFound = 200;
 
 /// Why a transfer was stopped from here.
-enum class Stopped { no, too_large, encoded, no_file };
+enum class Stopped { no, too_large, encoded, no_file, no_memory };
 
-/// One answer, and what the library's callbacks work on. None of them throws.
+/// One answer, and what the library's callbacks work on.
 struct Transfer {
   CURL* handle = nullptr;
   AddressCheck may_connect = nullptr;
@@ -69,10 +69,8 @@ std::optional<std::string_view> header_value(std::string_view line, std::string_
              : line.substr(begin, line.find_last_not_of(kSpace) + 1 - begin);
 }
 
-size_t on_header(char* data, size_t, size_t bytes, void* context) {
-  Transfer& transfer = *static_cast<Transfer*>(context);
-  const std::string_view line(data, bytes);
-  transfer.header_bytes += bytes;
+void note_header(Transfer& transfer, std::string_view line) {
+  transfer.header_bytes += line.size();
   const std::optional<std::string_view> coding = header_value(line, "content-encoding");
   if (coding && !coding->empty() && *coding != "identity") {
     transfer.stopped = Stopped::encoded;
@@ -83,17 +81,26 @@ size_t on_header(char* data, size_t, size_t bytes, void* context) {
   if (const std::optional<std::string_view> location = header_value(line, "location")) {
     transfer.location = *location;
   }
-  return transfer.stopped == Stopped::no ? bytes : 0;
 }
 
-size_t on_body(char* data, size_t, size_t bytes, void* context) {
-  Transfer& transfer = *static_cast<Transfer*>(context);
+void note_body(Transfer& transfer, std::string_view bytes) {
   if (transfer.status() != kFound) {
     transfer.stopped = Stopped::no_file;
-  } else if (transfer.body.size() + bytes > transfer.max_bytes) {
+  } else if (transfer.body.size() + bytes.size() > transfer.max_bytes) {
     transfer.stopped = Stopped::too_large;
   } else {
-    transfer.body.append(data, bytes);
+    transfer.body += bytes;
+  }
+}
+
+/// The library's callback around one of the above: no exception may pass through C.
+template <void (*note)(Transfer&, std::string_view)>
+size_t on_bytes(char* data, size_t, size_t bytes, void* context) {
+  Transfer& transfer = *static_cast<Transfer*>(context);
+  try {
+    note(transfer, {data, bytes});
+  } catch (const std::bad_alloc&) {
+    transfer.stopped = Stopped::no_memory;
   }
   return transfer.stopped == Stopped::no ? bytes : 0;
 }
@@ -120,9 +127,9 @@ void set_rules(CURL* handle) {
 void set_callbacks(CURL* handle, Transfer& transfer) {
   set(handle, CURLOPT_OPENSOCKETFUNCTION, open_socket);
   set(handle, CURLOPT_OPENSOCKETDATA, static_cast<void*>(&transfer));
-  set(handle, CURLOPT_HEADERFUNCTION, on_header);
+  set(handle, CURLOPT_HEADERFUNCTION, on_bytes<note_header>);
   set(handle, CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
-  set(handle, CURLOPT_WRITEFUNCTION, on_body);
+  set(handle, CURLOPT_WRITEFUNCTION, on_bytes<note_body>);
   set(handle, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
 }
 
@@ -157,6 +164,9 @@ long milliseconds_left(const FetchLimits& limits, std::string_view where) {
 }
 
 void require_kept(const Transfer& transfer, std::string_view where) {
+  if (transfer.stopped == Stopped::no_memory) {
+    throw std::bad_alloc();
+  }
   if (transfer.stopped == Stopped::too_large) {
     throw Error(
         Fault::input,
