@@ -8,6 +8,7 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/src/cli/main.cpp)
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
     INSTALL_RPATH $<IF:$<PLATFORM_ID:Darwin>,@loader_path,$ORIGIN>/../lib/whimbrel/mlx/lib
   )
+  add_dependencies(whimbrel whimbrel-video whimbrel-picture)
   install(TARGETS whimbrel DESTINATION bin)
 endif()
 

@@ -22,6 +22,7 @@
 #include "cli/model_folder.h"
 #include "cli/ops_choice.h"
 #include "cli/terminal.h"
+#include "media/picture_decoder.h"
 #include "ops/device.h"
 #include "server/front_routes.h"
 #include "server/http_server.h"
@@ -30,6 +31,7 @@
 #include "server/model_routes.h"
 #include "server/model_service.h"
 #include "server/page_routes.h"
+#include "server/remote_url.h"
 #include "server/worker_process.h"
 #include "server/worker_server.h"
 #include "server/worker_supervisor.h"
@@ -56,6 +58,8 @@ struct ServeFlags {
   std::optional<uint64_t> memory_mib;
   std::optional<int> threads;
   std::optional<int64_t> max_pixels;
+  std::string media_path;
+  std::vector<std::string> remote_hosts;
   int drain_seconds = 30;
   bool log_requests = false;
   ops::OpsOptions ops;
@@ -130,6 +134,14 @@ void add_serving_options(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::Range(1, 1 << 30));
   command.add_option("--max-pixels", flags.max_pixels, "Pixels of a picture at most")
       ->check(positive);
+  command.add_option(
+      "--media-path", flags.media_path, "Folder of files that requests may name by file://"
+  );
+  command.add_option(
+      "--allow-remote-media",
+      flags.remote_hosts,
+      "Host that pictures and videos may be fetched from, or any-public; repeatable"
+  );
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
       ->check(positive);
   command.add_option("--drain", flags.drain_seconds, "Seconds that answers have when it stops")
@@ -197,7 +209,25 @@ std::string model_name(const ServeFlags& flags, const std::filesystem::path& fol
   return is_path ? folder.filename().string() : flags.model;
 }
 
+http::MediaSources media_sources(const ServeFlags& flags) {
+  http::MediaSources sources{.folder = flags.media_path, .remote_hosts = {}};
+  if (!sources.folder.empty() && !std::filesystem::is_directory(sources.folder)) {
+    throw Error(
+        Fault::usage,
+        "--media-path",
+        "got {}, expected a folder; create it first",
+        sources.folder.string()
+    );
+  }
+  for (const std::string& host : flags.remote_hosts) {
+    sources.remote_hosts.push_back(http::remote_host(host, "--allow-remote-media"));
+  }
+  return sources;
+}
+
 std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
+  http::MediaSources sources = media_sources(flags);
+  const std::filesystem::path picture_decoder = find_picture_decoder();
   const std::filesystem::path folder = flags.worker_model;
   Frontend frontend = load_frontend(folder);
   Engine engine = load_model(
@@ -206,10 +236,13 @@ std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
       {.prefill_chunk = flags.serving.prefill_chunk},
       {.force = flags.force, .progress = !flags.no_progress, .ops = flags.ops}
   );
-  ModelServiceOptions options{.name = model_name(flags, folder), .serving = {}, .media = {}};
+  ModelServiceOptions options{
+      .name = model_name(flags, folder), .serving = {}, .media = {}, .sources = std::move(sources)
+  };
   MediaFlags media;
   media.options.max_pixels = flags.max_pixels;
   options.media = options_for_device(media);
+  options.media.picture_decoder = picture_decoder;
   options.serving = serving_options(flags, frontend.shape);
   options.limits = limits_of(flags);
   return std::make_unique<ModelService>(std::move(frontend), std::move(engine), options);

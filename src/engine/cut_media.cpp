@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "media/decode.h"
+#include "media/picture_decoder.h"
 #include "media/video_decoder.h"
 
 namespace whimbrel {
@@ -63,13 +64,23 @@ ImageProcessor asked_processor(const ImageProcessor& processor, const MediaOptio
   return asked;
 }
 
-/// The bounds of a picture on a machine that can't look at the largest ones. They never cross:
-/// where the least is asked to be more, that counts.
-ImageProcessor affordable_processor(const ImageProcessor& asked, const MediaOptions& options) {
+/// The area that a picture is to have at most, inside the bounds asked for: its own tokens, or
+/// what a machine that can't look at the largest pictures can afford.
+std::optional<int64_t> picture_budget(
+    const MediaInput& input, const PatchLayout& layout, const MediaOptions& options
+) {
+  if (input.most_tokens) {
+    return *input.most_tokens * layout.factor() * layout.factor();
+  }
+  const bool asked = options.max_pixels || options.image_tokens;
+  return asked ? std::nullopt : options.affordable_pixels;
+}
+
+/// The bounds within a budget. They never cross: where the least is asked to be more, that counts.
+ImageProcessor affordable_processor(const ImageProcessor& asked, std::optional<int64_t> budget) {
   ImageProcessor affordable = asked;
-  if (options.affordable_pixels && !options.max_pixels && !options.image_tokens) {
-    const int64_t most = std::max(*options.affordable_pixels, asked.min_pixels);
-    affordable.max_pixels = std::min(asked.max_pixels, most);
+  if (budget) {
+    affordable.max_pixels = std::min(asked.max_pixels, std::max(*budget, asked.min_pixels));
   }
   return affordable;
 }
@@ -193,7 +204,8 @@ class MediaCutter {
   CutMedium picture(const MediaInput& input) {
     const Image image = decode(input.source, input.bytes);
     const ImageProcessor asked = asked_processor(images_, options_);
-    const ImageProcessor affordable = affordable_processor(asked, options_);
+    const ImageProcessor affordable =
+        affordable_processor(asked, picture_budget(input, asked.layout(), options_));
     return {
         .kind = MediaKind::image,
         .source = input.source,
@@ -223,7 +235,7 @@ class MediaCutter {
   /// A video file, some of whose frames are decoded.
   CutMedium file(const MediaInput& input) {
     const Stopwatch opening;
-    VideoDecoder decoder(find_video_helper(), input.bytes, input.source);
+    VideoDecoder decoder(find_video_decoder(), input.bytes, input.source);
     const auto [total, fps] = decoder.timeline();
     FrameTimes times{sample_frames(total, fps, sampling(), rules_.video.frame_count), fps, 0};
     const int count = static_cast<int>(times.indices.size());
@@ -281,7 +293,9 @@ class MediaCutter {
 
   Image decode(const std::string& source, const std::string& bytes) {
     const Stopwatch watch;
-    Image image = decode_image(bytes, source);
+    Image image = options_.picture_decoder.empty()
+                      ? decode_image(bytes, source)
+                      : decode_image_apart(options_.picture_decoder, bytes, source);
     cut_.media_decode += watch.milliseconds();
     return image;
   }

@@ -16,7 +16,7 @@ struct CutMedium {
   Patches patches;
   std::vector<int32_t> frame_times;  // of each temporal patch on the time axis, from 0
   std::vector<double> seconds;       // the same in seconds; only of VideoTiming::timestamped
-  Size wanted = {};  // of a picture: its size without MediaOptions::affordable_pixels
+  Size wanted = {};  // of a picture: its size without affordable_pixels and most_tokens
 };
 
 /// All of a request's media in order, and the milliseconds that they took.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct MediaInput {
   MediaKind kind = MediaKind::image;
   std::vector<EncodedPicture> frames = {};  // of a video that isn't a file: taken as they are
   std::optional<double> fps = {};           // frames a second of `frames`, where known
+  /// Tokens that this picture is to have at most, inside the bounds of MediaOptions and in place of
+  /// its affordable_pixels. They give way to min_pixels. Not for videos.
+  std::optional<int64_t> most_tokens = {};
 };
 
 /// What a user asks of pictures and videos instead of the checkpoint's own values.
@@ -37,6 +41,9 @@ struct MediaOptions {
   std::optional<int> image_tokens = {};  // the same as so many merged units of max_pixels
   std::optional<double> fps = {};        // frames a second that are looked at in a video file
   std::optional<int> max_frames = {};    // of one video
+  /// The program that decodes pictures (media/picture_decoder.h); empty: this process does, as for
+  /// files that its own user names.
+  std::filesystem::path picture_decoder = {};
 };
 
 }  // namespace whimbrel

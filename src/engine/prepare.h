@@ -18,7 +18,7 @@ struct ChatInput {
   std::vector<MediaInput> media;
 };
 
-/// A picture that MediaOptions::affordable_pixels made smaller.
+/// A picture that MediaOptions::affordable_pixels or MediaInput::most_tokens made smaller.
 struct ReducedPicture {
   std::string source;
   Size wanted;  // by the checkpoint

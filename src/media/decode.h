@@ -1,24 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 
 #include "media/image.h"
+#include "media/image_limits.h"
 
 namespace whimbrel {
-
-/// What a picture from outside may be, checked from its header before memory is taken for it.
-struct ImageLimits {
-  uint64_t max_bytes = uint64_t{32} << 20;  // of the encoded file
-  int max_side = 16384;                     // pixels
-  int64_t max_pixels = int64_t{64} << 20;   // height * width
-  int max_aspect = 200;                     // longer side over shorter side
-};
-
-enum class ImageFormat { jpeg, png, webp, gif };
-
-/// "JPEG", "PNG", "WebP" or "GIF".
-std::string_view format_name(ImageFormat format);
 
 /// What a picture's header says; the size is the one displayed, with EXIF orientation applied.
 struct ImageHeader {

@@ -1,7 +1,5 @@
 #include "media/decode_error.h"
 
-#include "base/error.h"
-
 namespace whimbrel {
 
 namespace {
@@ -19,6 +17,10 @@ std::string_view describe(Damage damage) {
       return "with a side that is too long, expected at most 16384 pixels; scale it down";
     case Damage::too_many_scans:
       return "with an excessive number of progressive scans, expected a common one; save it again";
+    case Damage::no_memory:
+      return "that needs more memory to decode than there is for one, expected a smaller or "
+             "simpler "
+             "one; save it again";
     case Damage::corrupt:
     case Damage::none:
       break;
@@ -28,8 +30,12 @@ std::string_view describe(Damage damage) {
 
 }  // namespace
 
+DamagedPicture::DamagedPicture(Damage damage, ImageFormat format, std::string_view where)
+    : Error(Fault::input, where, "got a {} {}", format_name(format), describe(damage)),
+      damage_(damage) {}
+
 void throw_damaged(Damage damage, ImageFormat format, std::string_view where) {
-  throw Error(Fault::input, where, "got a {} {}", format_name(format), describe(damage));
+  throw DamagedPicture(damage, format, where);
 }
 
 }  // namespace whimbrel

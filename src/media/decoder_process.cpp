@@ -15,14 +15,14 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "videokit.h"
+#include "base/executable.h"
+#include "sandbox_exit.h"
 
 namespace whimbrel {
 
-namespace {
+namespace fs = std::filesystem;
 
-constexpr std::string_view kTooLong =
-    "got a video that takes too long to decode, expected a shorter or smaller one";
+namespace {
 
 #if defined(MSG_NOSIGNAL)
 constexpr int kSendFlags = MSG_NOSIGNAL;
@@ -48,42 +48,31 @@ std::array<int, 2> open_sockets(const std::string& where) {
 
 constexpr int kNoLibraries = 127;  // of a dynamic linker
 
-/// Throws where a decoder ended, with `status` of waitpid, for a reason that isn't the video.
-void require_innocent(int status, const std::string& program) {
-  const auto ended = [status](int code) {
-    return WIFEXITED(status) && WEXITSTATUS(status) == code;
-  };
-  if (ended(static_cast<int>(videokit::Exit::no_sandbox))) {
-    throw Error(
-        Fault::io,
-        program,
-        "this system doesn't let the video decoder be locked in, expected seccomp and resource "
-        "limits to be there; run outside of what forbids them (a container, an emulator), or give "
-        "frames as pictures"
-    );
-  }
-  if (ended(kNoLibraries)) {
-    throw Error(
-        Fault::io,
-        program,
-        "got a video decoder that can't be loaded, expected it with its libraries and the memory "
-        "for them; install the program as a whole, or raise the memory limit (ulimit -v)"
-    );
-  }
-  if (ended(static_cast<int>(videokit::Exit::bad_request))) {
-    throw std::logic_error("[DecoderProcess] got a request that the video decoder doesn't know");
-  }
-}
-
 }  // namespace
 
-DecoderProcess::DecoderProcess(
-    const std::filesystem::path& program, double seconds, std::string where
-)
+fs::path find_decoder(std::string_view name) {
+  const fs::path folder = executable_path().parent_path();
+  const std::array places = {folder / name, folder / "../libexec/whimbrel" / name};
+  for (const fs::path& place : places) {
+    std::error_code code;
+    if (fs::is_regular_file(place, code)) {
+      return place;
+    }
+  }
+  throw Error(
+      Fault::io,
+      places.back().lexically_normal().string(),
+      "got no decoder there, expected the one that comes with this program; install it as a whole"
+  );
+}
+
+DecoderProcess::DecoderProcess(const fs::path& program, DecoderJob job)
     : program_(program),
-      where_(std::move(where)),
-      deadline_(Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000))) {
-  const auto [ours, theirs] = open_sockets(where_);
+      job_(std::move(job)),
+      deadline_(
+          Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(job_.seconds * 1000))
+      ) {
+  const auto [ours, theirs] = open_sockets(job_.where);
   socket_ = ours;
   try {
     start(theirs);
@@ -119,7 +108,8 @@ void DecoderProcess::start(int socket) {
     throw Error(
         Fault::io,
         program_.string(),
-        "starting the video decoder failed: {}; install the program as a whole",
+        "starting the {} decoder failed: {}; install the program as a whole",
+        job_.medium,
         std::strerror(code)
     );
   }
@@ -162,7 +152,7 @@ void DecoderProcess::wait_for(short events) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     if (left <= 0) {
-      throw Error(Fault::input, where_, "{}", kTooLong);
+      throw_too_long();
     }
     pollfd poller{socket_, events, 0};
     if (poll(&poller, 1, static_cast<int>(std::min<int64_t>(left, 1000))) > 0) {
@@ -171,27 +161,66 @@ void DecoderProcess::wait_for(short events) {
   }
 }
 
+// Throws where the decoder ended, with `status` of waitpid, for a reason that isn't its input.
+void DecoderProcess::require_innocent(int status) const {
+  const auto ended = [status](int code) {
+    return WIFEXITED(status) && WEXITSTATUS(status) == code;
+  };
+  if (ended(static_cast<int>(sandbox::Exit::no_sandbox))) {
+    throw Error(
+        Fault::io,
+        program_.string(),
+        "this system doesn't let the {} decoder be locked in, expected seccomp and resource limits "
+        "to be there; run outside of what forbids them (a container, an emulator)",
+        job_.medium
+    );
+  }
+  if (ended(kNoLibraries)) {
+    throw Error(
+        Fault::io,
+        program_.string(),
+        "got a {} decoder that can't be loaded, expected it with its libraries and the memory for "
+        "them; install the program as a whole, or raise the memory limit (ulimit -v)",
+        job_.medium
+    );
+  }
+  if (ended(static_cast<int>(sandbox::Exit::bad_request))) {
+    throw std::logic_error("[DecoderProcess] got a request that the decoder doesn't know");
+  }
+}
+
 void DecoderProcess::report_end() {
   int status = 0;
   kill(child_, SIGKILL);  // it may have closed the socket and live on
   waitpid(child_, &status, 0);
   child_ = -1;
-  require_innocent(status, program_.string());
+  require_innocent(status);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
-    throw Error(Fault::input, where_, "{}", kTooLong);
+    throw_too_long();
   }
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS) {
     throw Error(
         Fault::input,
-        where_,
-        "got a video that made its decoder try what it must not, expected a harmless one; take "
-        "another"
+        job_.where,
+        "got a {} that made its decoder try what it must not, expected a harmless one; take "
+        "another",
+        job_.medium
     );
   }
   throw Error(
       Fault::input,
-      where_,
-      "got a video that its decoder gave up on, expected an intact one; convert it or take another"
+      job_.where,
+      "got a {} that its decoder gave up on, expected an intact one; convert it or take another",
+      job_.medium
+  );
+}
+
+void DecoderProcess::throw_too_long() const {
+  throw Error(
+      Fault::input,
+      job_.where,
+      "got a {} that takes too long to decode, expected a smaller or shorter one",
+      job_.medium
   );
 }
 

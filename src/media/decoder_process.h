@@ -6,16 +6,27 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace whimbrel {
+
+/// The program `name` that decodes something: beside this one, or in ../libexec/whimbrel of an
+/// installation. Throws Error(Fault::io) where it is at neither place.
+std::filesystem::path find_decoder(std::string_view name);
+
+/// What a decoder is started for.
+struct DecoderJob {
+  std::string_view medium;  // "video": what error texts call it
+  std::string where;        // names the request in error texts
+  double seconds = 0;       // in which all has to be done
+};
 
 /// A helper process that takes part in one request, and the socket to it. It gets that socket as
 /// stdin and stdout, no environment and nothing else; it is killed and gone with this object.
 class DecoderProcess {
  public:
-  /// Starts `program`. All that follows has to be done in `seconds`. `where` names the request in
-  /// error texts. Throws Error(Fault::io) where the program can't be started.
-  DecoderProcess(const std::filesystem::path& program, double seconds, std::string where);
+  /// Starts `program`. Throws Error(Fault::io) where it can't be started.
+  DecoderProcess(const std::filesystem::path& program, DecoderJob job);
   ~DecoderProcess();
   DecoderProcess(const DecoderProcess&) = delete;
   DecoderProcess& operator=(const DecoderProcess&) = delete;
@@ -29,11 +40,13 @@ class DecoderProcess {
   using Clock = std::chrono::steady_clock;
 
   void start(int socket);
+  void require_innocent(int status) const;
   void wait_for(short events);
   [[noreturn]] void report_end();
+  [[noreturn]] void throw_too_long() const;
 
   std::filesystem::path program_;
-  std::string where_;
+  DecoderJob job_;
   Clock::time_point deadline_;
   pid_t child_ = -1;
   int socket_ = -1;

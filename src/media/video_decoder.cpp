@@ -1,37 +1,20 @@
 #include "media/video_decoder.h"
 
-#include <array>
-
 #include "base/error.h"
-#include "base/executable.h"
 #include "videokit.h"
 
 namespace whimbrel {
 
 namespace fs = std::filesystem;
 
-fs::path find_video_helper() {
-  constexpr std::string_view kName = "whimbrel-video";
-  const fs::path folder = executable_path().parent_path();
-  const std::array places = {folder / kName, folder / "../libexec/whimbrel" / kName};
-  for (const fs::path& place : places) {
-    std::error_code code;
-    if (fs::is_regular_file(place, code)) {
-      return place;
-    }
-  }
-  throw Error(
-      Fault::io,
-      places.back().lexically_normal().string(),
-      "got no video decoder there, expected the one that comes with this program; install it as a "
-      "whole"
-  );
+fs::path find_video_decoder() {
+  return find_decoder("whimbrel-video");
 }
 
 VideoDecoder::VideoDecoder(
     const fs::path& helper, std::string_view bytes, const std::string& where, double seconds
 )
-    : where_(where), process_(helper, seconds, where) {
+    : where_(where), process_(helper, {"video", where, seconds}) {
   if (bytes.size() > videokit::kMaxBytes) {
     throw Error(
         Fault::input,

@@ -12,9 +12,8 @@
 
 namespace whimbrel {
 
-/// The program that decodes videos: beside this one, or in ../libexec/whimbrel of an installation.
-/// Throws Error(Fault::io) where it is at neither place.
-std::filesystem::path find_video_helper();
+/// The program that decodes videos (find_decoder).
+std::filesystem::path find_video_decoder();
 
 /// How long a video may take, in seconds of wall time. The helper's own bound on processor time is
 /// 300.

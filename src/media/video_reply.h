@@ -1,16 +1,12 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string_view>
 
+#include "media/byte_source.h"
 #include "media/image.h"
 
 namespace whimbrel {
-
-/// Fills `size` bytes with what the video decoder says next, or throws.
-using ByteSource = std::function<void(void* data, size_t size)>;
 
 /// What a video file holds: so many frames, so many a second.
 struct VideoTimeline {

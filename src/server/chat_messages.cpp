@@ -105,6 +105,9 @@ class MessageChecker {
     } else if (!url.value.is_string()) {
       refuse(url.path, shown(url.value), "a URL, or an object with url");
     }
+    if (kind == MediaKind::video && part.detail != ImageDetail::automatic) {
+      refuse(url.path, "the detail of a video", "whimbrel.max_pixels for its frames");
+    }
     add(std::move(part));
   }
 

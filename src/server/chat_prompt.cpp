@@ -13,16 +13,34 @@ namespace {
 /// Where a prompt ends with the beginning of an answer, these tokens show it.
 constexpr size_t kPromptEnd = 16;
 
-MediaInput read_media(const std::string& url, MediaKind kind) {
-  if (!url.starts_with("data:")) {
-    throw Error(
-        Fault::input,
-        kind == MediaKind::image ? "image_url" : "video_url",
-        "got another address than a data: URL, expected the bytes themselves; this server fetches "
-        "nothing"
-    );
+/// A picture for `detail: low`: enough to say what is on it.
+constexpr int kLowTokens = 256;
+
+/// Tokens that a picture of this detail has at most, inside the server's bounds; nothing: as many
+/// as those allow. A picture looked at closely leaves half of the context to the rest.
+std::optional<int64_t> most_tokens(wire::ImageDetail detail, int context) {
+  switch (detail) {
+    case wire::ImageDetail::low:
+      return kLowTokens;
+    case wire::ImageDetail::high:
+      return std::max(context / 2, 1);
+    case wire::ImageDetail::automatic:
+      break;
   }
-  return read_data_url(url, kind);
+  return std::nullopt;
+}
+
+/// Bounds that a request states for all of its pictures count for more than their details.
+void set_details(
+    std::vector<MediaInput>& media, const wire::ChatCompletionRequest& asked, int context
+) {
+  const MediaOptions& bounds = asked.generation.whimbrel.media;
+  if (bounds.max_pixels || bounds.image_tokens) {
+    return;
+  }
+  for (size_t i = 0; i < media.size(); ++i) {
+    media[i].most_tokens = most_tokens(asked.conversation.media.at(i).detail, context);
+  }
 }
 
 /// The grammar that the answer has to keep.
@@ -83,13 +101,19 @@ Json medium_json(const MediaSpan& span) {
   };
 }
 
-}  // namespace
-
-ChatInput chat_of(const wire::ChatCompletionRequest& asked) {
+ChatInput chat_of(const wire::ChatCompletionRequest& asked, const MediaReader& read_media) {
   ChatInput input = read_messages(asked.conversation.messages, read_media);
   input.chat.tools = asked.tools.template_tools;
   input.chat.kwargs = asked.template_kwargs;
   return input;
+}
+
+}  // namespace
+
+ChatInput chat_without_media(const wire::ChatCompletionRequest& asked) {
+  return chat_of(asked, [](const std::string&, MediaKind kind) {
+    return MediaInput{.source = "", .kind = kind};
+  });
 }
 
 Json media_json(const Prompt& prompt) {
@@ -102,7 +126,10 @@ Json media_json(const Prompt& prompt) {
 
 Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked) {
   wire::require_model(service.served(), asked.generation.model);
-  return service.prepare(chat_of(asked), asked.generation.whimbrel.media).prompt;
+  const ModelServiceOptions& options = service.options();
+  ChatInput input = chat_of(asked, media_reader(options.sources));
+  set_details(input.media, asked, options.serving.context);
+  return service.prepare(input, asked.generation.whimbrel.media).prompt;
 }
 
 PreparedChat prepare_chat_request(

@@ -7,12 +7,13 @@
 
 namespace whimbrel::http {
 
-/// The conversation in the template's form, media read. Throws Error(Fault::input) where a picture
-/// can't be had.
-ChatInput chat_of(const wire::ChatCompletionRequest& asked);
+/// The conversation in the template's form, which says of pictures and videos only where they
+/// stand.
+ChatInput chat_without_media(const wire::ChatCompletionRequest& asked);
 
 /// The conversation as the engine takes it. Throws ApiException (404) where it names another model,
-/// Error(Fault::input) where pictures can't be read, the template refuses it, or it is too long.
+/// Error(Fault::input) where pictures can't be had or read, the template refuses it, or it is too
+/// long.
 Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked);
 
 /// What a prompt's pictures and videos became: size, resized, grid_thw, first_token, tokens.

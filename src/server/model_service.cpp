@@ -25,6 +25,7 @@ MediaOptions over(const MediaOptions& own, const MediaOptions& asked) {
       value = otherwise;
     }
   };
+  options.picture_decoder = own.picture_decoder;
   fill(options.affordable_pixels, own.affordable_pixels);
   fill(options.min_pixels, own.min_pixels);
   fill(options.fps, own.fps);

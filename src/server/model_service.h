@@ -8,6 +8,7 @@
 #include "engine/serving_engine.h"
 #include "server/generation_fields.h"
 #include "server/limits.h"
+#include "server/media_sources.h"
 #include "server/models_json.h"
 #include "server/token_text.h"
 #include "text/chat_template.h"
@@ -20,6 +21,7 @@ struct ModelServiceOptions {
   ServingOptions serving = {};
   MediaOptions media = {};
   http::ServerLimits limits = {};
+  http::MediaSources sources = {};
 };
 
 /// A loaded model that many clients ask: everything that their requests share. Safe from several

@@ -31,7 +31,7 @@ Json detokenize(const ModelService& service, std::string_view body) {
 Json apply_template(const ModelService& service, std::string_view body) {
   const wire::ChatCompletionRequest asked = wire::parse_template_request(body, limits_of(service));
   wire::require_model(service.served(), asked.generation.model);
-  return wire::prompt_json(service.chat_template().render(chat_of(asked).chat).text());
+  return wire::prompt_json(service.chat_template().render(chat_without_media(asked).chat).text());
 }
 
 Json count_tokens(const ModelService& service, std::string_view body) {

@@ -19,9 +19,9 @@ ANSWER_SECONDS = 120
 class Server:
     """A running server and a client of it."""
 
-    def __init__(self, *arguments: str, model: str = BUNDLED):
+    def __init__(self, *arguments: str, model: str = BUNDLED, program=BINARY):
         self.process = subprocess.Popen(
-            [BINARY, "serve", "-m", model, "--port", "0", "--no-progress", *arguments],
+            [program, "serve", "-m", model, "--port", "0", "--no-progress", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -120,11 +120,12 @@ class ServedCase(CliTest):
     """One server for all tests of a class."""
 
     FLAGS: tuple[str, ...] = ()
+    MODEL = BUNDLED
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.server = Server(*cls.FLAGS)
+        cls.server = Server(*cls.FLAGS, model=cls.MODEL)
 
     @classmethod
     def tearDownClass(cls):

@@ -9,15 +9,15 @@
 
 #include "base/error.h"
 #include "media/video_sampling.h"
+#include "tests/support/decoders.h"
 #include "tests/support/made_by_tool.h"
 #include "tests/support/picture_file.h"
-#include "tests/support/video_helper.h"
 
 namespace whimbrel::test {
 namespace {
 
 std::vector<Image> decode(std::string_view bytes, const std::vector<int64_t>& indices) {
-  VideoDecoder decoder(video_helper(), bytes, "clip");
+  VideoDecoder decoder(video_decoder(), bytes, "clip");
   decoder.choose(indices);
   std::vector<Image> frames;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -28,7 +28,7 @@ std::vector<Image> decode(std::string_view bytes, const std::vector<int64_t>& in
 
 std::string failure(
     std::string_view bytes,
-    const std::filesystem::path& helper = video_helper(),
+    const std::filesystem::path& helper = video_decoder(),
     double seconds = kVideoSeconds
 ) {
   try {
@@ -66,7 +66,7 @@ class StoredClip : public testing::TestWithParam<const char*> {};
 
 TEST_P(StoredClip, gives_the_chosen_frames) {
   const std::string bytes = read_media_golden("video/" + std::string(GetParam()));
-  VideoDecoder decoder(video_helper(), bytes, GetParam());
+  VideoDecoder decoder(video_decoder(), bytes, GetParam());
   EXPECT_EQ(decoder.timeline().frames, 12);
   EXPECT_NEAR(decoder.timeline().fps, 10, 0.01);
   for (const std::vector<int64_t>& indices :
@@ -133,7 +133,7 @@ TEST(VideoDecoder, a_stated_rate_that_the_frames_contradict_does_not_count) {
   for (const std::string_view nanoseconds :
        {"\0\0\x10\0"sv, "\1\0\0\0"sv, "\x20\0\0\0"sv, "\xff\xff\xff\xff"sv}) {
     const std::string other = std::string(kDefaultDuration) + std::string(nanoseconds);
-    VideoDecoder decoder(video_helper(), patched(clip, kDefaultDuration, other), "clip");
+    VideoDecoder decoder(video_decoder(), patched(clip, kDefaultDuration, other), "clip");
     EXPECT_NEAR(decoder.timeline().fps, 10, 0.01);
   }
 }
@@ -168,7 +168,7 @@ std::string slow_gif(int frames, int hundredths) {
 
 TEST(VideoDecoder, ten_hours_are_sampled) {
   const std::string bytes = slow_gif(36000, 100);
-  VideoDecoder decoder(video_helper(), bytes, "clip");
+  VideoDecoder decoder(video_decoder(), bytes, "clip");
   EXPECT_EQ(decoder.timeline().frames, 36000);
   EXPECT_NEAR(decoder.timeline().fps, 1, 1e-3);
   std::vector<int64_t> indices = sample_frames(36000, 1, {}, FrameCount::any);
@@ -208,13 +208,13 @@ TEST(VideoDecoder, the_decoder_can_do_nothing_but_decode) {
 #if defined(__linux__)
   for (const char* attempt :
        {"open", "connect", "exec", "fork", "executable memory", "write elsewhere"}) {
-    EXPECT_NE(failure(attempt, breakout_helper()).find("must not"), std::string::npos) << attempt;
+    EXPECT_NE(failure(attempt, video_breakout()).find("must not"), std::string::npos) << attempt;
   }
 #endif
-  EXPECT_NE(failure("2 GiB", breakout_helper()).find("gave up"), std::string::npos);
-  EXPECT_NE(failure("endless loop", breakout_helper()).find("too long"), std::string::npos);
-  EXPECT_NE(failure("silence", breakout_helper(), 0.5).find("too long"), std::string::npos);
-  EXPECT_NE(failure("harmless", breakout_helper()).find("another kind"), std::string::npos);
+  EXPECT_NE(failure("2 GiB", video_breakout()).find("gave up"), std::string::npos);
+  EXPECT_NE(failure("endless loop", video_breakout()).find("too long"), std::string::npos);
+  EXPECT_NE(failure("silence", video_breakout(), 0.5).find("too long"), std::string::npos);
+  EXPECT_NE(failure("harmless", video_breakout()).find("another kind"), std::string::npos);
 }
 
 /// A decoder that ends with `code` at once.
@@ -243,7 +243,7 @@ TEST(VideoDecoder, a_decoder_that_cannot_run_is_not_the_videos_fault) {
 }
 
 TEST(VideoDecoder, a_request_that_the_decoder_does_not_know_is_our_fault) {
-  VideoDecoder decoder(video_helper(), read_media_golden("video/h264.mp4"), "clip");
+  VideoDecoder decoder(video_decoder(), read_media_golden("video/h264.mp4"), "clip");
   decoder.choose({12});
   EXPECT_THROW(decoder.next(), std::logic_error);
 }

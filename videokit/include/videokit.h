@@ -36,14 +36,6 @@ enum class Status : uint32_t {
   last = no_memory,
 };
 
-/// How the decoder's process ends where it says nothing.
-enum class Exit : int {
-  done = 0,
-  program_is_gone = 2,  // the other end of the socket is closed
-  no_sandbox = 3,       // the system doesn't let it give up its rights
-  bad_request = 4,      // a mistake of the program's
-};
-
 struct Request {
   uint32_t magic;
   uint32_t reserved;

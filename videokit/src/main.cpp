@@ -16,17 +16,24 @@
 #include "sandbox.h"
 #include "videokit.h"
 
-#ifndef VIDEOKIT_CPU_SECONDS
-#define VIDEOKIT_CPU_SECONDS 300
+#ifndef SANDBOX_CPU_SECONDS
+#define SANDBOX_CPU_SECONDS 300
 #endif
 
 namespace videokit {
 
-#ifdef VIDEOKIT_BREAKOUT
-void try_to_break_out(std::string_view bytes);  // tests/videokit
-#endif
-
 namespace {
+
+using sandbox::end;
+using sandbox::Exit;
+using sandbox::read_all;
+using sandbox::read_value;
+using sandbox::write_all;
+using sandbox::write_value;
+
+constexpr sandbox::Limits kLimits{
+    .cpu_seconds = SANDBOX_CPU_SECONDS, .memory_bytes = uint64_t{1536} << 20
+};
 
 std::string read_file_bytes() {
   const auto request = read_value<Request>();
@@ -67,8 +74,8 @@ bool timeline_is_sent = false;
 
 void serve() {
   std::string bytes = read_file_bytes();
-#ifdef VIDEOKIT_BREAKOUT
-  try_to_break_out(bytes);
+#ifdef SANDBOX_BREAKOUT
+  sandbox::try_to_break_out(bytes);
 #endif
   Container container(std::move(bytes));
   Decoder decoder(container);
@@ -95,7 +102,7 @@ void be_silent(void*, int, const char*, va_list) {}
 
 static void decode_one_video() {
   av_log_set_callback(be_silent);
-  enter_sandbox(VIDEOKIT_CPU_SECONDS);
+  sandbox::enter_sandbox(kLimits);
   try {
     serve();
   } catch (const GiveUp& reason) {

@@ -6,7 +6,7 @@
 
 #include "end.h"
 
-namespace videokit {
+namespace sandbox {
 
 void read_all(void* data, size_t size) {
   auto* next = static_cast<char*>(data);
@@ -38,4 +38,4 @@ void write_all(const void* data, size_t size) {
   }
 }
 
-}  // namespace videokit
+}  // namespace sandbox

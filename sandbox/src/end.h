@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
-#include "videokit.h"
+#include "sandbox_exit.h"
 
-namespace videokit {
+namespace sandbox {
 
 /// Ends the process at once: the sandbox allows no more than that.
 [[noreturn]] inline void end(Exit how) {
   _exit(static_cast<int>(how));
 }
 
-}  // namespace videokit
+}  // namespace sandbox

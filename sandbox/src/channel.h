@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-namespace videokit {
+namespace sandbox {
 
 /// The socket to the program: what it sends comes from file descriptor 0, answers go to 1. Both
 /// end the process where the program is gone.
@@ -22,4 +22,4 @@ void write_value(const T& value) {
   write_all(&value, sizeof value);
 }
 
-}  // namespace videokit
+}  // namespace sandbox

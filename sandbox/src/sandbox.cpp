@@ -17,11 +17,10 @@
 
 #include "end.h"
 
-namespace videokit {
+namespace sandbox {
 
 namespace {
 
-constexpr rlim_t kMemoryBytes = rlim_t{1536} << 20;
 constexpr rlim_t kFileDescriptors = 3;  // stdin, stdout, stderr
 
 void require(bool done) {
@@ -113,13 +112,13 @@ void enter_kernel_sandbox() {}
 
 }  // namespace
 
-void enter_sandbox(unsigned cpu_seconds) {
-  limit_time(cpu_seconds);
-  limit(RLIMIT_AS, kMemoryBytes);
+void enter_sandbox(const Limits& limits) {
+  limit_time(limits.cpu_seconds);
+  limit(RLIMIT_AS, limits.memory_bytes);
   limit(RLIMIT_NOFILE, kFileDescriptors);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, 0);
   enter_kernel_sandbox();
 }
 
-}  // namespace videokit
+}  // namespace sandbox
