@@ -154,7 +154,7 @@ void WorkerSupervisor::serve() {
     try {
       WorkerProcess process(options_.program, options_.arguments);
       const auto life = std::make_shared<Life>();
-      const LinkPtr link = connect(process, life);
+      const LinkPtr link = link_to(process, life);
       const bool is_stuck = outlive(*life);
       bury(life, *link, process, is_stuck);
     } catch (const Error& error) {
@@ -166,7 +166,7 @@ void WorkerSupervisor::serve() {
   }
 }
 
-WorkerSupervisor::LinkPtr WorkerSupervisor::connect(WorkerProcess& process, const LifePtr& life) {
+WorkerSupervisor::LinkPtr WorkerSupervisor::link_to(WorkerProcess& process, const LifePtr& life) {
   const auto change = [life, shared = shared_](const auto& what) {
     const std::lock_guard lock(shared->mutex);
     what(*life, *shared);

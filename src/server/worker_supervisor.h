@@ -67,7 +67,7 @@ class WorkerSupervisor {
   using LinkPtr = std::shared_ptr<WorkerLink>;
 
   void serve();
-  LinkPtr connect(WorkerProcess& process, const LifePtr& life);
+  LinkPtr link_to(WorkerProcess& process, const LifePtr& life);
   bool outlive(Life& life);
   void bury(const LifePtr& life, WorkerLink& link, WorkerProcess& process, bool is_stuck);
   void pause(std::chrono::milliseconds time);

@@ -437,16 +437,16 @@ class Starts(CliTest):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            result = run("serve", "-m", model, "--port", port, "--no-progress")
+            result = run("serve", "-m", BUNDLED, "--port", port, "--no-progress")
             self.assert_error(result, 7, str(port))
 
     def test_other_machines_need_a_key(self):
-        result = run("serve", "-m", model, "--host", "0.0.0.0", "--port", 0, "--no-progress")
+        result = run("serve", "-m", BUNDLED, "--host", "0.0.0.0", "--port", 0, "--no-progress")
         self.assert_error(result, 2, "--api-key")
 
     def test_wrong_flags(self):
-        self.assert_error(run("serve", "-m", model, "--ctx", 10**7), 2, "--ctx")
-        self.assert_error(run("serve", "-m", model, "--parallel", 0), 2, "--parallel")
+        self.assert_error(run("serve", "-m", BUNDLED, "--ctx", 10**7), 2, "--ctx")
+        self.assert_error(run("serve", "-m", BUNDLED, "--parallel", 0), 2, "--parallel")
         self.assert_error(run("serve", "-m", "no-such-model"), 3, "no-such-model")
 
 
