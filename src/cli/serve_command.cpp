@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -23,6 +25,7 @@
 #include "cli/ops_choice.h"
 #include "cli/terminal.h"
 #include "media/picture_decoder.h"
+#include "media/video_decoder.h"
 #include "ops/device.h"
 #include "server/front_routes.h"
 #include "server/http_server.h"
@@ -42,6 +45,8 @@ namespace {
 
 /// Of a prompt and one answer, where neither the flag nor the model asks for less.
 constexpr int kDefaultContext = 16384;
+
+constexpr const char* kApiKeyVariable = "WHIMBREL_API_KEY";
 
 /// Between two looks at whether to stop.
 constexpr std::chrono::milliseconds kLook{20};
@@ -66,7 +71,7 @@ struct ServeFlags {
   std::vector<std::string> limits;
   bool no_ui = false;
   std::vector<std::string> arguments;
-  int watchdog_seconds = 120;
+  int watchdog_seconds = 600;
   bool force = false;
   bool no_progress = false;
   std::string worker_model;  // in a worker: the folder of its model
@@ -76,7 +81,7 @@ void add_http_options(CLI::App& command, http::HttpServerOptions& http) {
   command.add_option("--host", http.host, "Address to listen to")->capture_default_str();
   command.add_option("--port", http.port, "Port, 0 for a free one")->capture_default_str();
   command.add_option("--api-key", http.access.api_keys, "Key that requests must have; repeatable")
-      ->envname("WHIMBREL_API_KEY");
+      ->envname(kApiKeyVariable);
   command.add_flag(
       "--insecure-no-auth", http.access.insecure_no_auth, "Serve other machines without a key"
   );
@@ -228,6 +233,7 @@ http::MediaSources media_sources(const ServeFlags& flags) {
 std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
   http::MediaSources sources = media_sources(flags);
   const std::filesystem::path picture_decoder = find_picture_decoder();
+  find_video_decoder();  // a client would be the first to learn that it isn't there
   const std::filesystem::path folder = flags.worker_model;
   Frontend frontend = load_frontend(folder);
   Engine engine = load_model(
@@ -245,6 +251,8 @@ std::unique_ptr<ModelService> load_service(const ServeFlags& flags) {
   options.media.picture_decoder = picture_decoder;
   options.serving = serving_options(flags, frontend.shape);
   options.limits = limits_of(flags);
+  options.media.context = options.serving.context;
+  options.media.seconds = options.limits.request.media_ms / 1000.0;
   return std::make_unique<ModelService>(std::move(frontend), std::move(engine), options);
 }
 
@@ -255,20 +263,36 @@ void run_worker(const ServeFlags& flags) {
     ops::set_threads(*flags.threads);
   }
   const std::unique_ptr<ModelService> service = load_service(flags);
+  const http::HttpLimits limits = limits_of(flags).http;
   http::WorkerServer server(
       http::WorkerProcess::kSocket,
       http::worker_routes(*service),
       [&service] { return http::report_of(*service); },
-      {.waiting_handlers = limits_of(flags).http.waiting_handlers}
+      {.waiting_handlers = limits.waiting_handlers, .bodies_bytes = limits.bodies_bytes}
   );
   server.run();
   // A step of the model may take seconds more, and nobody reads what comes of it.
   std::_Exit(0);
 }
 
+/// The worker, which reads what clients send, needs neither keys nor the private key's place.
+std::vector<std::string> without_secrets(const std::vector<std::string>& arguments) {
+  constexpr std::array<std::string_view, 3> kSecret = {"--api-key", "--tls-cert", "--tls-key"};
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    if (std::ranges::count(kSecret, name) == 0) {
+      kept.push_back(arguments[i]);
+    } else if (name == arguments[i]) {
+      ++i;  // its value
+    }
+  }
+  return kept;
+}
+
 http::WorkerOptions worker_options(const ServeFlags& flags, const std::filesystem::path& model) {
   http::WorkerOptions options{.program = executable_path()};
-  options.arguments = flags.arguments;
+  options.arguments = without_secrets(flags.arguments);
   options.arguments.insert(options.arguments.end(), {"--worker", model.string()});
   options.stuck_time = std::chrono::seconds(flags.watchdog_seconds);
   options.tell = [](const std::string& sentence) { write_stderr(sentence + "\n"); };
@@ -316,6 +340,8 @@ std::vector<http::Route> all_routes(
 /// The process that holds the connections.
 void run_front(const ServeFlags& flags) {
   catch_interrupts();
+  signal(SIGCHLD, SIG_DFL);   // ignored, it would take from us how a worker ended
+  unsetenv(kApiKeyVariable);  // see without_secrets
   const std::filesystem::path model = find_model_folder(flags.model);
   http::WorkerSupervisor worker(worker_options(flags, model));
   const http::HttpServer* running = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/clock.h"
@@ -98,7 +99,8 @@ VideoProcessor asked_processor(
   scaled.min_pixels = times(options.min_pixels);
   scaled.max_pixels = times(options.max_pixels);
   if (options.image_tokens) {
-    scaled.image_tokens = static_cast<int>(*options.image_tokens * count);
+    constexpr int64_t kMost = std::numeric_limits<int>::max();
+    scaled.image_tokens = static_cast<int>(std::min(*options.image_tokens * count, kMost));
   }
   VideoProcessor asked = processor;
   asked.pixels = asked_processor(processor.pixels, scaled);
@@ -206,13 +208,15 @@ class MediaCutter {
     const ImageProcessor asked = asked_processor(images_, options_);
     const ImageProcessor affordable =
         affordable_processor(asked, picture_budget(input, asked.layout(), options_));
+    const Size size{image.height, image.width};
+    take_tokens(resized_size(size, affordable, input.source), 1, input.source);
     return {
         .kind = MediaKind::image,
         .source = input.source,
         .patches = preprocess_image(image, affordable, input.source),
         .frame_times = {0},
         .seconds = {},
-        .wanted = resized_size({image.height, image.width}, asked, input.source),
+        .wanted = resized_size(size, asked, input.source),
     };
   }
 
@@ -224,8 +228,10 @@ class MediaCutter {
     Patches patches = preprocess_video(
         count,
         [&](int i) {
-          const EncodedPicture& frame = input.frames[static_cast<size_t>(i)];
-          return VideoFrame{frame.source, decode(frame.source, frame.bytes)};
+          const EncodedPicture& given = input.frames[static_cast<size_t>(i)];
+          VideoFrame frame{given.source, decode(given.source, given.bytes)};
+          take_frames(i, count, frame, processor);
+          return frame;
         },
         processor
     );
@@ -242,20 +248,23 @@ class MediaCutter {
     times.sampled_fps = sampled_fps(count, total, fps);
     decoder.choose(times.indices);
     cut_.media_decode += opening.milliseconds();
-    const auto next = [&](int) {
+    const VideoProcessor processor = asked_processor(videos_, options_, count);
+    const auto next = [&](int i) {
+      require_in_time(input.source);
       const Stopwatch decoding;
       VideoFrame frame{input.source, decoder.next()};
       cut_.media_decode += decoding.milliseconds();
+      take_frames(i, count, frame, processor);
       return frame;
     };
-    Patches patches = preprocess_video(count, next, asked_processor(videos_, options_, count));
+    Patches patches = preprocess_video(count, next, processor);
     return timed(input.source, std::move(patches), times, rules_);
   }
 
   FrameSampling sampling() const {
     FrameSampling asked = videos_.sampling;
     asked.fps = options_.fps.value_or(asked.fps);
-    asked.max_frames = options_.max_frames.value_or(asked.max_frames);
+    asked.max_frames = std::min(options_.max_frames.value_or(asked.max_frames), kMaxVideoFrames);
     asked.min_frames = std::min(asked.min_frames, asked.max_frames);
     return asked;
   }
@@ -291,7 +300,49 @@ class MediaCutter {
     }
   }
 
+  /// Before a medium is resized: `slices` of `size` in time.
+  void take_tokens(Size size, int64_t slices, const std::string& source) {
+    const int64_t factor = images_.layout().factor();
+    tokens_ += slices * (size.height / factor) * (size.width / factor);
+    if (options_.context && tokens_ >= *options_.context) {
+      throw Error(
+          Fault::input,
+          source,
+          "got pictures and videos of {} tokens, expected fewer than the context of {}; make them "
+          "smaller or fewer",
+          tokens_,
+          *options_.context
+      );
+    }
+  }
+
+  /// With the first of a video's frames, all of them.
+  void take_frames(int i, int count, const VideoFrame& frame, const VideoProcessor& processor) {
+    if (i == 0) {
+      const Size size{frame.image.height, frame.image.width};
+      const int64_t depth = processor.pixels.temporal_patch_size;
+      take_tokens(
+          resized_frame_size(size, count, processor, frame.where),
+          (count + depth - 1) / depth,
+          frame.where
+      );
+    }
+  }
+
+  void require_in_time(const std::string& source) const {
+    if (options_.seconds && watch_.milliseconds() > *options_.seconds * 1000) {
+      throw Error(
+          Fault::input,
+          source,
+          "got pictures and videos that take over {} s to read, expected less; give fewer or "
+          "smaller ones",
+          *options_.seconds
+      );
+    }
+  }
+
   Image decode(const std::string& source, const std::string& bytes) {
+    require_in_time(source);
     const Stopwatch watch;
     Image image = options_.picture_decoder.empty()
                       ? decode_image(bytes, source)
@@ -305,6 +356,8 @@ class MediaCutter {
   const VideoProcessor& videos_;
   const MediaOptions& options_;
   CutMedia cut_;
+  Stopwatch watch_;
+  int64_t tokens_ = 0;
   int64_t time_ = 0;  // what the videos so far move the time axis by
 };
 

@@ -41,6 +41,11 @@ struct MediaOptions {
   std::optional<int> image_tokens = {};  // the same as so many merged units of max_pixels
   std::optional<double> fps = {};        // frames a second that are looked at in a video file
   std::optional<int> max_frames = {};    // of one video
+  /// Tokens that all of a prompt's media may have together; beyond them it is refused before their
+  /// pixels are made.
+  std::optional<int64_t> context = {};
+  /// Seconds after which no further picture or frame is decoded for a prompt.
+  std::optional<double> seconds = {};
   /// The program that decodes pictures (media/picture_decoder.h); empty: this process does, as for
   /// files that its own user names.
   std::filesystem::path picture_decoder = {};

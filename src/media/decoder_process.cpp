@@ -98,6 +98,10 @@ void DecoderProcess::start(int socket) {
   posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+#if defined(__GLIBC__)
+  // What another thread has opened and not marked yet.
+  posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+#endif
   std::string name = program_.filename().string();
   char* arguments[] = {name.data(), nullptr};
   char* environment[] = {nullptr};

@@ -31,18 +31,6 @@ FrameSampling parse_sampling(const ProcessorConfig& found) {
   return sampling;
 }
 
-Size frame_size(Size size, int count, const VideoProcessor& processor, std::string_view where) {
-  const ImageProcessor& pixels = processor.pixels;
-  return video_frame_size(
-      size,
-      count,
-      pixels.layout(),
-      {pixels.min_pixels, pixels.max_pixels},
-      processor.rules.sizing,
-      where
-  );
-}
-
 void require_size(const VideoFrame& frame, Size expected) {
   const Size found{frame.image.height, frame.image.width};
   if (found != expected) {
@@ -66,6 +54,20 @@ VideoProcessor read_video_processor(const std::filesystem::path& folder, const V
   return {parse_processor(found, rules.bounds), parse_sampling(found), rules};
 }
 
+Size resized_frame_size(
+    Size size, int count, const VideoProcessor& processor, std::string_view where
+) {
+  const ImageProcessor& pixels = processor.pixels;
+  return video_frame_size(
+      size,
+      count,
+      pixels.layout(),
+      {pixels.min_pixels, pixels.max_pixels},
+      processor.rules.sizing,
+      where
+  );
+}
+
 Patches preprocess_video(int count, const FrameSource& frame, const VideoProcessor& processor) {
   std::vector<Image> frames;
   Size original;
@@ -74,7 +76,7 @@ Patches preprocess_video(int count, const FrameSource& frame, const VideoProcess
     const VideoFrame next = frame(i);
     if (i == 0) {
       original = {next.image.height, next.image.width};
-      size = frame_size(original, count, processor, next.where);
+      size = resized_frame_size(original, count, processor, next.where);
     }
     require_size(next, original);
     frames.push_back(resize_bicubic(next.image, size.height, size.width));

@@ -40,6 +40,11 @@ struct VideoFrame {
 /// Gives frame i; called once for each, in order, so that a video is never held decoded as a whole.
 using FrameSource = std::function<VideoFrame(int i)>;
 
+/// The size to which each of `count` frames of `size` is resized (video_frame_size).
+Size resized_frame_size(
+    Size size, int count, const VideoProcessor& processor, std::string_view where
+);
+
 /// Resizes `count` frames as video_frame_size says, repeats the last one up to a multiple of the
 /// temporal patch, and cuts them into patches as pictures are. Throws Error(Fault::input): a frame
 /// of another size than the first one (named), an aspect over 200.

@@ -232,12 +232,7 @@ void Connection::read_body() {
     BodyReader& body = *current_->body;
     input_.erase(0, body.put(input_));
     if (!current_->lease.grow_to(body.size())) {
-      throw ApiException(
-          {.kind = ErrorKind::unavailable,
-           .message = "got more request bodies at once than the server holds; try again later",
-           .code = "bodies_too_large",
-           .retry_after = 1}
-      );
+      throw ApiException(no_room_for_body());
     }
     if (!body.done()) {
       wait_for_body();

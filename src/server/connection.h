@@ -58,7 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// A request from its head to its log line.
   struct Current {
-    explicit Current(const std::shared_ptr<ServerCore>& core) : lease(core) {}
+    explicit Current(const std::shared_ptr<ServerCore>& core) : lease(core->bodies) {}
 
     Stopwatch watch = {};
     Request request = {};

@@ -6,6 +6,9 @@
 #include <charconv>
 #include <set>
 
+#include "media/image_limits.h"
+#include "media/video_sampling.h"
+
 namespace whimbrel::wire {
 
 namespace {
@@ -112,15 +115,17 @@ WhimbrelFields read_whimbrel(Fields& fields) {
   if (!field) {
     return read;
   }
+  constexpr int64_t kMostPixels = ImageLimits{}.max_pixels;
+  constexpr int64_t kMostImageTokens = 65536;
   constexpr double kLeastFps = 1e-4;
   constexpr double kMostFps = 1000;
   Fields ours(field->value, field->path);
   read.details = ours.boolean("details").value_or(false);
-  read.media.min_pixels = ours.integer("min_pixels", 1);
-  read.media.max_pixels = ours.integer("max_pixels", 1);
-  read.media.image_tokens = narrowed(ours.integer("image_tokens", 1));
+  read.media.min_pixels = ours.integer("min_pixels", 1, kMostPixels);
+  read.media.max_pixels = ours.integer("max_pixels", 1, kMostPixels);
+  read.media.image_tokens = narrowed(ours.integer("image_tokens", 1, kMostImageTokens));
   read.media.fps = ours.number("fps", kLeastFps, kMostFps);
-  read.media.max_frames = narrowed(ours.integer("max_frames", 1));
+  read.media.max_frames = narrowed(ours.integer("max_frames", 1, kMaxVideoFrames));
   for (const std::string& key : ours.unread()) {
     refuse(
         field->path,

@@ -131,7 +131,7 @@ void answer_slots(ModelService& service, std::shared_ptr<Exchange> exchange) {
 WorkerReport report_of(const ModelService& service) {
   const ServingStatus status = service.serving().status();
   return {
-      .running = status.running,
+      .running = status.running + status.queued,
       .steps = status.steps,
       .metrics = prometheus_text(serving_metrics(status)),
   };

@@ -87,6 +87,7 @@ const std::vector<Limit>& all_limits() {
       limit<kRequest, &Asked::logit_bias>("logit_bias", 0, 1'000'000),
       limit<kRequest, &Asked::top_logprobs>("top_logprobs", 0, 1'000),
       limit<kRequest, &Asked::prompts>("prompts", 1, 10'000),
+      limit<kRequest, &Asked::media_ms>("media_ms"),
   };
   return kLimits;
 }

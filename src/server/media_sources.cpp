@@ -94,6 +94,14 @@ class SourceReader {
           "unless started with --allow-remote-media"
       );
     }
+    if (++fetched_ > kMostFetches) {
+      throw Error(
+          Fault::input,
+          name_of(kind),
+          "got more than {} addresses to fetch, expected fewer; send the others as data: URLs",
+          kMostFetches
+      );
+    }
     if (!deadline_) {
       deadline_ = Clock::now() + kFetchTime;
     }
@@ -101,6 +109,7 @@ class SourceReader {
   }
 
   MediaSources sources_;
+  int fetched_ = 0;
   std::optional<Clock::time_point> deadline_;  // of all that this request fetches
 };
 

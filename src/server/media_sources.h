@@ -18,6 +18,9 @@ struct MediaSources {
 /// What a request may take to fetch all of its pictures and videos.
 constexpr std::chrono::seconds kFetchTime{10};
 
+/// Nor are frames of a video fetched one by one.
+constexpr int kMostFetches = 16;
+
 /// Reads what one request names: the bytes in a `data:` URL; a file by `file://PATH`, where PATH is
 /// relative to the folder, or absolute and below it; or what an http(s) address gives, in
 /// kFetchTime for all of them together. Throws Error(Fault::input) where that isn't allowed, isn't

@@ -26,6 +26,8 @@ MediaOptions over(const MediaOptions& own, const MediaOptions& asked) {
     }
   };
   options.picture_decoder = own.picture_decoder;
+  options.context = own.context;
+  options.seconds = own.seconds;
   fill(options.affordable_pixels, own.affordable_pixels);
   fill(options.min_pixels, own.min_pixels);
   fill(options.fps, own.fps);

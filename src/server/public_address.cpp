@@ -24,21 +24,22 @@ struct Block {
 
 // RFC 6890 and what was registered since.
 constexpr std::array kSpecial4 = {
-    Block<Bytes4>{{0}, 8},              // this network
-    Block<Bytes4>{{10}, 8},             // private
-    Block<Bytes4>{{100, 64}, 10},       // shared with a carrier
-    Block<Bytes4>{{127}, 8},            // loopback
-    Block<Bytes4>{{169, 254}, 16},      // link-local, metadata services of clouds
-    Block<Bytes4>{{172, 16}, 12},       // private
-    Block<Bytes4>{{192, 0, 0}, 24},     // protocols
-    Block<Bytes4>{{192, 0, 2}, 24},     // documentation
-    Block<Bytes4>{{192, 88, 99}, 24},   // 6to4 relays
-    Block<Bytes4>{{192, 168}, 16},      // private
-    Block<Bytes4>{{198, 18}, 15},       // benchmarks
-    Block<Bytes4>{{198, 51, 100}, 24},  // documentation
-    Block<Bytes4>{{203, 0, 113}, 24},   // documentation
-    Block<Bytes4>{{224}, 4},            // multicast
-    Block<Bytes4>{{240}, 4},            // reserved, broadcast
+    Block<Bytes4>{{0}, 8},                  // this network
+    Block<Bytes4>{{10}, 8},                 // private
+    Block<Bytes4>{{100, 64}, 10},           // shared with a carrier
+    Block<Bytes4>{{127}, 8},                // loopback
+    Block<Bytes4>{{168, 63, 129, 16}, 32},  // a cloud's service on the machine's own host
+    Block<Bytes4>{{169, 254}, 16},          // link-local, metadata services of clouds
+    Block<Bytes4>{{172, 16}, 12},           // private
+    Block<Bytes4>{{192, 0, 0}, 24},         // protocols
+    Block<Bytes4>{{192, 0, 2}, 24},         // documentation
+    Block<Bytes4>{{192, 88, 99}, 24},       // 6to4 relays
+    Block<Bytes4>{{192, 168}, 16},          // private
+    Block<Bytes4>{{198, 18}, 15},           // benchmarks
+    Block<Bytes4>{{198, 51, 100}, 24},      // documentation
+    Block<Bytes4>{{203, 0, 113}, 24},       // documentation
+    Block<Bytes4>{{224}, 4},                // multicast
+    Block<Bytes4>{{240}, 4},                // reserved, broadcast
 };
 
 constexpr Block<Bytes16> kGlobal6{{0x20}, 3};

@@ -18,7 +18,8 @@ struct RequestLimits {
   int stop_bytes = 256;
   int logit_bias = 1024;
   int top_logprobs = 20;
-  int prompts = 64;  // of one text completion
+  int prompts = 64;       // of one text completion
+  int media_ms = 60'000;  // until the last picture or frame is begun to be decoded
 };
 
 }  // namespace whimbrel::wire

@@ -4,12 +4,23 @@
 
 namespace whimbrel::http {
 
-ServerCore::ServerCore(HttpServerOptions given, std::vector<Route> routes, bool is_loopback)
-    : options(std::move(given)),
+namespace {
+
+/// Keys are kept as hashes only (Access).
+HttpServerOptions without_keys(HttpServerOptions options) {
+  options.access.api_keys.clear();
+  return options;
+}
+
+}  // namespace
+
+ServerCore::ServerCore(const HttpServerOptions& given, std::vector<Route> routes, bool is_loopback)
+    : options(without_keys(given)),
       router(std::move(routes)),
-      access(options.access, is_loopback),
+      access(given.access, is_loopback),
       io(options.io_threads),
-      pool(options.handler_threads, options.limits.waiting_handlers) {}
+      pool(options.handler_threads, options.limits.waiting_handlers),
+      bodies(std::make_shared<BodyLedger>(options.limits.bodies_bytes)) {}
 
 void ServerCore::add(const std::shared_ptr<Connection>& connection) {
   const std::lock_guard lock(mutex_);
@@ -68,44 +79,6 @@ void ServerCore::log(const AccessLogEntry& entry, const std::string& route) {
   });
   if (options.on_request) {
     options.on_request(entry);
-  }
-}
-
-bool ServerCore::reserve_body(size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (bytes > options.limits.bodies_bytes - body_bytes_) {
-    return false;
-  }
-  body_bytes_ += bytes;
-  return true;
-}
-
-void ServerCore::release_body(size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  body_bytes_ -= bytes;
-}
-
-BodyLease& BodyLease::operator=(BodyLease&& other) noexcept {
-  release();
-  core_ = std::move(other.core_);
-  bytes_ = std::exchange(other.bytes_, 0);
-  return *this;
-}
-
-bool BodyLease::grow_to(size_t bytes) {
-  if (bytes <= bytes_) {
-    return true;
-  }
-  if (!core_->reserve_body(bytes - bytes_)) {
-    return false;
-  }
-  bytes_ = bytes;
-  return true;
-}
-
-void BodyLease::release() {
-  if (bytes_ > 0) {
-    core_->release_body(std::exchange(bytes_, 0));
   }
 }
 

@@ -35,7 +35,7 @@ struct Frame {
 
 inline constexpr size_t kFrameHeadBytes = 16;
 
-/// No request's body and no answer is larger.
+/// Nobody sends a larger one.
 inline constexpr uint64_t kLongestFrame = uint64_t{256} << 20;
 
 struct FrameHead {
@@ -53,7 +53,7 @@ FrameHead decode_head(std::string_view bytes);
 
 /// What a worker tells of itself.
 struct WorkerReport {
-  int running = 0;  // requests that are computed
+  int running = 0;  // requests that are computed or wait
   uint64_t steps = 0;
   std::string metrics = {};  // Prometheus text
 };

@@ -47,7 +47,7 @@ struct WorkerLink::Forwarded {
   bool streams = false;
 
   void take_answer(Frame frame);
-  void fail(const ApiError& error);
+  void fail(const ApiError& error, const std::string& failure);
 };
 
 void WorkerLink::Forwarded::take_answer(Frame frame) {
@@ -75,16 +75,18 @@ void WorkerLink::Forwarded::take_answer(Frame frame) {
   exchange.reset();
 }
 
-void WorkerLink::Forwarded::fail(const ApiError& error) {
+void WorkerLink::Forwarded::fail(const ApiError& error, const std::string& failure) {
   const std::lock_guard lock(mutex);
   if (exchange == nullptr) {
     return;
   }
   if (streams) {
     exchange->write(error_event(error, shape));
-    exchange->finish();
+    exchange->finish(failure);
   } else {
-    exchange->respond(error_response(error, shape));
+    Response response = error_response(error, shape);
+    response.failure = failure;
+    exchange->respond(std::move(response));
   }
   exchange.reset();
 }
@@ -134,7 +136,7 @@ size_t WorkerLink::fail_all(const ApiError& error) {
     left.swap(forwarded_);
   }
   for (const auto& [id, forwarded] : left) {
-    forwarded->fail(error);
+    forwarded->fail(error, error.message);
   }
   return left.size();
 }
@@ -163,7 +165,7 @@ void WorkerLink::close(uint64_t id, CloseReason reason) {
     return;
   }
   if (reason == CloseReason::server_stops) {
-    forwarded->fail(server_stops());
+    forwarded->fail(server_stops(), "");
   }
   socket_.send({FrameKind::gone, id});
 }

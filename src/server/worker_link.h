@@ -31,7 +31,8 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
   /// much of what was sent before, and behind fail_all that error.
   void forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape);
 
-  /// Answers all that are left with an error, streams as their last event. Returns how many.
+  /// Answers all that are left with an error, streams as their last event, and logs it. Returns how
+  /// many.
   size_t fail_all(const ApiError& error);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -36,6 +37,10 @@ std::array<int, 2> open_sockets() {
   }
   for (const int end : ends) {
     fcntl(end, F_SETFD, FD_CLOEXEC);
+#if defined(SO_NOSIGPIPE)
+    const int on = 1;
+    setsockopt(end, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
   }
   return ends;
 }
@@ -138,6 +143,11 @@ void follow_starter() {
 #if defined(__linux__)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
+  fcntl(WorkerProcess::kSocket, F_SETFD, FD_CLOEXEC);  // not for the decoders that it starts
+  pollfd starter{WorkerProcess::kSocket, 0, 0};
+  if (poll(&starter, 1, 0) > 0 && (starter.revents & (POLLHUP | POLLNVAL)) != 0) {
+    throw Error(Fault::interrupted, "worker", "whoever started it has gone");
+  }
 }
 
 }  // namespace whimbrel::http

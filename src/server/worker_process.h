@@ -51,7 +51,7 @@ class WorkerProcess {
 };
 
 /// In the started program: leaves with whoever started it, whose signals it ignores, for it is told
-/// through the socket when to stop.
+/// through the socket when to stop. Throws Error(Fault::interrupted) where that has gone already.
 void follow_starter();
 
 }  // namespace whimbrel::http

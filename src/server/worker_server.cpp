@@ -1,6 +1,7 @@
 #include "server/worker_server.h"
 
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "server/live_exchange.h"
@@ -12,20 +13,33 @@ namespace {
 /// Reports that repeat the one before and are left out.
 constexpr int kSilentReports = 10;
 
+constexpr size_t kLongestPiece = size_t{1} << 20;
+
+constexpr const char* kTooLong = "[worker] an answer was longer than a server sends";
+
+Response too_long() {
+  Response response = error_response(error_of(std::runtime_error(kTooLong)), ErrorShape::openai);
+  response.failure = kTooLong;
+  return response;
+}
+
 /// True where nothing more is to come.
-bool send_pieces(FrameSocket& socket, uint64_t id, AnswerChannel& channel) {
+bool send_pieces(FrameSocket& socket, uint64_t id, AnswerChannel& channel, size_t longest_answer) {
   channel.waiting();  // the next to come wakes again
   AnswerChannel::Output output = channel.take(std::numeric_limits<size_t>::max());
   if (output.response) {
     output.response->failure = channel.failure();
+    if (output.response->body.size() > longest_answer) {
+      output.response = too_long();
+    }
     socket.send({FrameKind::whole, id, encode_response(std::move(*output.response))});
     return true;
   }
   if (output.stream) {
     socket.send({FrameKind::stream, id, encode_stream_head(*output.stream)});
   }
-  if (!output.bytes.empty()) {
-    socket.send({FrameKind::piece, id, std::move(output.bytes)});
+  for (size_t at = 0; at < output.bytes.size(); at += kLongestPiece) {
+    socket.send({FrameKind::piece, id, output.bytes.substr(at, kLongestPiece)});
   }
   if (output.broken) {
     socket.send({FrameKind::failed, id, channel.failure()});
@@ -41,7 +55,8 @@ bool send_pieces(FrameSocket& socket, uint64_t id, AnswerChannel& channel) {
 void WorkerServer::Open::send_output(uint64_t id) {
   const std::lock_guard lock(mutex);
   const auto found = channels.find(id);
-  if (socket != nullptr && found != channels.end() && send_pieces(*socket, id, *found->second)) {
+  if (socket != nullptr && found != channels.end() &&
+      send_pieces(*socket, id, *found->second, longest_answer)) {
     channels.erase(found);
   }
 }
@@ -67,6 +82,7 @@ WorkerServer::WorkerServer(
       report_(std::move(report)),
       options_(options),
       pool_(options.handler_threads, options.waiting_handlers),
+      bodies_(std::make_shared<BodyLedger>(options.bodies_bytes)),
       socket_(
           descriptor,
           {.receive = [this](Frame frame) { receive(std::move(frame)); },
@@ -78,6 +94,7 @@ WorkerServer::WorkerServer(
                }}
       ) {
   open_->socket = &socket_;
+  open_->longest_answer = options.longest_answer;
 }
 
 WorkerServer::~WorkerServer() {
@@ -136,8 +153,13 @@ void WorkerServer::answer(uint64_t id, Request request) {
     channel->fail(error_of(std::logic_error("[worker] got a request for no route of its")), "");
     return;
   }
+  BodyLease lease(bodies_);
+  if (!lease.grow_to(request.body.size())) {
+    channel->fail(no_room_for_body(), "");
+    return;
+  }
   const auto exchange =
-      std::make_shared<LiveExchange>(std::move(request), channel, BodyLease(nullptr));
+      std::make_shared<LiveExchange>(std::move(request), channel, std::move(lease));
   const auto work = [route = match.route, exchange, channel] {
     run_handler(route->handler, exchange, channel);
   };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/answer_channel.h"
+#include "server/body_ledger.h"
 #include "server/frame_socket.h"
 #include "server/handler_pool.h"
 #include "server/router.h"
@@ -18,6 +19,9 @@ namespace whimbrel::http {
 struct WorkerServerOptions {
   int handler_threads = 4;
   int waiting_handlers = 256;
+  /// Of an answer; a longer one is 500. Beside it a frame has room for its description.
+  size_t longest_answer = kLongestFrame - (size_t{1} << 20);
+  size_t bodies_bytes = size_t{512} << 20;  // of requests that no handler has read
   /// Between two reports at least; where nothing changes, ten times as long.
   std::chrono::milliseconds report_time = std::chrono::milliseconds(100);
 };
@@ -46,6 +50,7 @@ class WorkerServer {
     std::mutex mutex = {};
     std::map<uint64_t, std::shared_ptr<AnswerChannel>> channels = {};
     FrameSocket* socket = nullptr;  // none once the server is gone
+    size_t longest_answer = 0;
 
     void send_output(uint64_t id);
     std::shared_ptr<AnswerChannel> take(uint64_t id);
@@ -59,6 +64,7 @@ class WorkerServer {
   std::function<WorkerReport()> report_;
   WorkerServerOptions options_;
   HandlerPool pool_;
+  std::shared_ptr<BodyLedger> bodies_;
   std::shared_ptr<Open> open_ = std::make_shared<Open>();
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -7,8 +7,6 @@
 #include <mutex>
 #include <utility>
 
-#include "base/error.h"
-
 namespace whimbrel::http {
 
 using Clock = std::chrono::steady_clock;
@@ -157,7 +155,7 @@ void WorkerSupervisor::serve() {
       const LinkPtr link = link_to(process, life);
       const bool is_stuck = outlive(*life);
       bury(life, *link, process, is_stuck);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // such as no descriptor left for it
       tell(error.what());
       deaths_.push_back(Clock::now());
     }
@@ -177,7 +175,7 @@ WorkerSupervisor::LinkPtr WorkerSupervisor::link_to(WorkerProcess& process, cons
     change([](Life& held, Shared& shared) {
       held.ready = true;
       held.renew();
-      shared.status.ready = true;
+      shared.status.ready = !shared.stopping && shared.link != nullptr;
     });
   };
   listener.report = [change](const WorkerReport& report) {
@@ -230,8 +228,8 @@ void WorkerSupervisor::bury(
     was_asked = shared_->stopping;
     gone = *life;
   }
-  const ProcessEnd end = process.wait(gone.ended ? kLastBreath : milliseconds(0));
   const size_t failed = link.fail_all(died());
+  const ProcessEnd end = process.wait(gone.ended ? kLastBreath : milliseconds(0));
   if (was_asked) {
     return;
   }

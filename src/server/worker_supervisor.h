@@ -19,7 +19,7 @@ struct WorkerOptions {
   std::vector<std::string> arguments = {};
   /// A worker that finishes no step of its work, or gives no sign, for this long is killed; 0: none
   /// is.
-  std::chrono::milliseconds stuck_time = std::chrono::seconds(120);
+  std::chrono::milliseconds stuck_time = std::chrono::seconds(600);
   /// Sentences for whoever runs the server; from any thread.
   std::function<void(std::string)> tell = {};
 };

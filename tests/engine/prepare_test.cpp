@@ -80,6 +80,29 @@ TEST_F(PrepareTest, a_picture_takes_as_many_tokens_as_merged_units) {
   EXPECT_EQ(prompt.positions.axes[0].size(), prompt.ids.size());
 }
 
+TEST_F(PrepareTest, media_beyond_the_context_are_refused_before_their_pixels_are_made) {
+  const Json two = Json::array({picture_part(), picture_part(), text_part("What?")});
+  const int64_t tokens = chat(two, {picture_, picture_}).media[0].tokens();
+  EXPECT_NO_THROW(chat(two, {picture_, picture_}, {.context = 2 * tokens + 1}));
+  EXPECT_THROW(chat(two, {picture_, picture_}, {.context = 2 * tokens}), Error);
+  // Its patches would take terabytes.
+  const MediaOptions huge{
+      .min_pixels = int64_t{1} << 40, .max_pixels = int64_t{1} << 40, .context = 4096
+  };
+  EXPECT_THROW(chat(Json::array({picture_part()}), {picture_}, huge), Error);
+  const Json clip = Json::array({video_part(), text_part("What?")});
+  const int64_t frames = chat(clip, {video(4, 2)}).media[0].tokens();
+  EXPECT_NO_THROW(chat(clip, {video(4, 2)}, {.context = frames + 1}));
+  EXPECT_THROW(chat(clip, {video(4, 2)}, {.context = frames}), Error);
+}
+
+TEST_F(PrepareTest, media_that_take_too_long_are_refused) {
+  const Json part = Json::array({picture_part(), text_part("What?")});
+  EXPECT_THROW(chat(part, {picture_}, {.seconds = 0}), Error);
+  EXPECT_THROW(chat(Json::array({video_part()}), {video(4, 2)}, {.seconds = 0}), Error);
+  EXPECT_NO_THROW(chat(part, {picture_}, {.seconds = 60}));
+}
+
 TEST_F(PrepareTest, text_and_pictures_keep_their_order) {
   const Json between = Json::array({text_part("first"), picture_part(), text_part("then")});
   const Json in_front = Json::array({picture_part(), text_part("firstthen")});

@@ -22,12 +22,15 @@ ApiError died() {
 /// A server whose routes a worker answers, in the same process.
 class Front {
  public:
-  explicit Front(const std::vector<Route>& routes, const HttpLimits& limits = {}) {
+  explicit Front(const std::vector<Route>& routes, const WorkerServerOptions& options = {}) {
     int ends[2] = {};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    worker_ = std::make_unique<WorkerServer>(ends[1], routes, [] {
-      return WorkerReport{.running = 1, .steps = 2, .metrics = "m"};
-    });
+    worker_ = std::make_unique<WorkerServer>(
+        ends[1],
+        routes,
+        [] { return WorkerReport{.running = 1, .steps = 2, .metrics = "m"}; },
+        options
+    );
     link_ = std::make_shared<WorkerLink>(
         ends[0],
         WorkerLink::Listener{
@@ -44,8 +47,7 @@ class Front {
         link_->forward(exchange, shape);
       };
     }
-    server_ =
-        std::make_unique<TestServer>(std::move(handed_on), HttpServerOptions{.limits = limits});
+    server_ = std::make_unique<TestServer>(std::move(handed_on));
     link_->start();
     thread_ = std::thread([this] { worker_->run(); });
     EXPECT_TRUE(eventually([this] { return ready_.load(); }));
@@ -166,6 +168,7 @@ TEST(WorkerLink, the_death_of_a_worker_is_an_error_for_whole_answers) {
   EXPECT_EQ(got->status, 502);
   EXPECT_NE(got->body.find(kRefusal), std::string::npos);
   EXPECT_EQ(request_once(front->port(), post("/", "{}"))->status, 502);
+  EXPECT_TRUE(front->counts(Outcome::failed, 1));
   exchange->respond({});  // too late for anyone
 }
 
@@ -203,6 +206,35 @@ TEST(WorkerLink, a_server_that_stops_tells_streams_so) {
   EXPECT_TRUE(eventually([&] { return exchange->closed(); }));
 }
 
+TEST(WorkerLink, an_answer_that_is_too_long_is_an_error_for_its_own_client_alone) {
+  Front front(
+      {public_route("GET", "/long", answer(std::string(1001, 'x'))),
+       public_route("GET", "/short", answer(std::string(1000, 'x')))},
+      {.longest_answer = 1000}
+  );
+  EXPECT_EQ(front->get("/long")->status, 500);
+  EXPECT_EQ(front->get("/short")->body.size(), 1000U);
+  EXPECT_TRUE(front->counts(Outcome::failed, 1));
+}
+
+TEST(WorkerLink, bodies_that_no_handler_has_read_are_bounded) {
+  Inbox inbox;
+  Front front({public_route("POST", "/", inbox.handler())}, {.bodies_bytes = 1500});
+  const std::string body(1000, 'x');
+  RawClient first(front->port());
+  first.send(post("/", body));
+  const ExchangePtr waiting = inbox.take();
+  const auto refused = request_once(front->port(), post("/", body));
+  EXPECT_EQ(refused->status, 503);
+  EXPECT_NE(refused->body.find("bodies_too_large"), std::string::npos);
+  EXPECT_EQ(waiting->take_body(), body);
+  RawClient second(front->port());
+  second.send(post("/", body));
+  inbox.take()->respond({});
+  EXPECT_EQ(second.receive()->status, 200);
+  waiting->respond({});
+}
+
 TEST(WorkerLink, reports_come_by_themselves) {
   Front front({public_route("POST", "/", answer(""))});
   EXPECT_TRUE(eventually([&] { return front.reported(); }));
@@ -216,7 +248,9 @@ struct Bare {
     link = std::make_shared<WorkerLink>(
         ends[0],
         WorkerLink::Listener{
-            .ready = [] {}, .report = [](const WorkerReport&) {}, .ended = [this] { ended = true; }
+            .ready = [this] { ready = true; },
+            .report = [](const WorkerReport&) {},
+            .ended = [this] { ended = true; }
         }
     );
     link->start();
@@ -230,6 +264,7 @@ struct Bare {
   }
 
   int ends[2] = {};
+  std::atomic<bool> ready = false;
   std::atomic<bool> ended = false;
   std::shared_ptr<WorkerLink> link;
 };
@@ -255,7 +290,7 @@ TEST(WorkerLink, answers_to_nobody_are_dropped) {
     bare.say(encode_head({kind, 99, "{}"}) + "{}");
   }
   bare.say(encode_head({FrameKind::ready, 0, ""}));
-  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_TRUE(eventually([&] { return bare.ready.load(); }));
   EXPECT_FALSE(bare.ended);
 }
 

@@ -76,6 +76,22 @@ TEST(WorkerSupervisor, a_worker_without_a_sign_is_killed_and_replaced) {
   EXPECT_TRUE(eventually([&] { return worker.status().restarts >= 1; }));
 }
 
+TEST(WorkerSupervisor, a_worker_that_reports_and_finishes_no_step_is_replaced) {
+  const std::string report = R"({"running":1,"steps":7,"metrics":""})";
+  const std::string frame =
+      R"(printf '\004\044\0\0\0\0\0\0\0\0\0\0\0\0\0\0%s' ')" + report + "' >&3; ";
+  WorkerOptions options = shell(kReady + "while :; do " + frame + "sleep 0.05; done");
+  options.stuck_time = milliseconds(500);
+  std::atomic<int> told = 0;
+  options.tell = [&](const std::string& sentence) {
+    told += sentence.find("did nothing for too long") != std::string::npos ? 1 : 0;
+  };
+  WorkerSupervisor worker(std::move(options));
+  worker.start();
+  EXPECT_TRUE(eventually([&] { return told >= 1; }));
+  worker.stop();
+}
+
 TEST(WorkerSupervisor, without_a_watchdog_a_silent_worker_stays) {
   WorkerOptions options = shell(kReady + "exec sleep 1000");
   options.stuck_time = milliseconds(0);
@@ -100,6 +116,7 @@ TEST(WorkerSupervisor, stops_whatever_its_worker_does) {
        {"exec sleep 1000", "trap '' TERM; while :; do sleep 0.1; done", "exit 0"}) {
     WorkerSupervisor worker(shell(kReady + line));
     worker.start();
+    ASSERT_TRUE(eventually([&] { return worker.status().ready || worker.status().restarts > 0; }));
     worker.stop();
     worker.stop();
     EXPECT_FALSE(worker.status().ready);
