@@ -292,8 +292,8 @@ class Starts(CliTest):
 class Decoders(CliTest):
     def test_f28_a_decoder_that_dies_takes_its_picture_with_it_alone(self):
         program = shutil.copy(BINARY, self.folder)
-        decoder = self.write("whimbrel-picture", "#!/bin/sh\nkill -SEGV $$\n")
-        decoder.chmod(0o755)
+        for name in ("whimbrel-picture", "whimbrel-video"):
+            self.write(name, "#!/bin/sh\nkill -SEGV $$\n").chmod(0o755)
         server = Server(program=program)
         try:
             body = {"messages": looking(QUESTION), "max_tokens": 2}
