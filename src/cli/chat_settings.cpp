@@ -22,9 +22,8 @@ namespace {
 template <typename Integer>
 Integer to_integer(std::string_view name, std::string_view value) {
   Integer integer = 0;
-  const char* end = value.data() + value.size();
-  const auto [last, error] = std::from_chars(value.data(), end, integer);
-  if (error != std::errc() || last != end) {
+  const auto [last, error] = std::from_chars(value.data(), value.data() + value.size(), integer);
+  if (error != std::errc() || last != value.data() + value.size()) {
     constexpr auto kMost = std::numeric_limits<Integer>::max();
     refuse(name, value, fmt::format("a whole number of at most {}, or default", kMost));
   }

@@ -122,7 +122,7 @@ wire::ChatAnswerInfo chat_info(
 
 }  // namespace
 
-void answer_chat(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_chat(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
   const Request& request = exchange->request();
   const wire::ChatCompletionRequest asked =
@@ -132,14 +132,14 @@ void answer_chat(ModelService& service, std::shared_ptr<Exchange> exchange) {
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
   if (asked.generation.stream) {
     wire::ChatStream writer(std::move(info), service.token_bytes());
-    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+    stream(service, exchange, std::move(writer), std::move(requests));
   } else {
     wire::ChatAnswer writer(std::move(info), service.token_bytes());
-    answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
+    answer_whole(service, exchange, std::move(writer), std::move(requests));
   }
 }
 
-void answer_completion(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_completion(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
   const Request& request = exchange->request();
   const wire::CompletionRequest asked =
@@ -149,14 +149,14 @@ void answer_completion(ModelService& service, std::shared_ptr<Exchange> exchange
   wire::CompletionInfo info = completion_info(service, asked, *exchange);
   if (asked.generation.stream) {
     wire::CompletionStream writer(std::move(info), service.token_bytes());
-    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+    stream(service, exchange, std::move(writer), std::move(requests));
   } else {
     wire::CompletionAnswer writer(std::move(info), service.token_bytes());
-    answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
+    answer_whole(service, exchange, std::move(writer), std::move(requests));
   }
 }
 
-void answer_message(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_message(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
   const Request& request = exchange->request();
   const wire::ChatCompletionRequest asked =
@@ -166,16 +166,14 @@ void answer_message(ModelService& service, std::shared_ptr<Exchange> exchange) {
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
   if (asked.generation.stream) {
     wire::MessageStream writer(std::move(info));
-    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+    stream(service, exchange, std::move(writer), std::move(requests));
   } else {
     wire::MessageAnswer writer(std::move(info));
-    answer_whole(
-        service, std::move(exchange), std::move(writer), std::move(requests), ErrorShape::anthropic
-    );
+    answer_whole(service, exchange, std::move(writer), std::move(requests), ErrorShape::anthropic);
   }
 }
 
-void answer_response(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_response(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
   const Request& request = exchange->request();
   const wire::ResponsesRequest asked =
@@ -188,9 +186,9 @@ void answer_response(ModelService& service, std::shared_ptr<Exchange> exchange) 
   wire::ResponseWriter writer(std::move(info));
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
   if (asked.chat.generation.stream) {
-    stream(service, std::move(exchange), std::move(writer), std::move(requests));
+    stream(service, exchange, std::move(writer), std::move(requests));
   } else {
-    answer_whole(service, std::move(exchange), std::move(writer), std::move(requests));
+    answer_whole(service, exchange, std::move(writer), std::move(requests));
   }
 }
 

@@ -12,15 +12,15 @@
 namespace whimbrel::http {
 
 /// POST /v1/chat/completions.
-void answer_chat(ModelService& service, std::shared_ptr<Exchange> exchange);
+void answer_chat(ModelService& service, const std::shared_ptr<Exchange>& exchange);
 
 /// POST /v1/completions.
-void answer_completion(ModelService& service, std::shared_ptr<Exchange> exchange);
+void answer_completion(ModelService& service, const std::shared_ptr<Exchange>& exchange);
 
 /// Anthropic's POST /v1/messages.
-void answer_message(ModelService& service, std::shared_ptr<Exchange> exchange);
+void answer_message(ModelService& service, const std::shared_ptr<Exchange>& exchange);
 
 /// POST /v1/responses.
-void answer_response(ModelService& service, std::shared_ptr<Exchange> exchange);
+void answer_response(ModelService& service, const std::shared_ptr<Exchange>& exchange);
 
 }  // namespace whimbrel::http

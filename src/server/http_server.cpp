@@ -94,12 +94,12 @@ void close_on_exec(int descriptor) {
 
 class HttpServer::Impl {
  public:
-  Impl(HttpServerOptions options, std::vector<Route> routes)
+  Impl(const HttpServerOptions& options, std::vector<Route> routes)
       : endpoint_(resolve(options.host, options.port)),
         tls_(make_tls(options)),
         core_(
             std::make_shared<ServerCore>(
-                std::move(options), std::move(routes), endpoint_.address().is_loopback()
+                options, std::move(routes), endpoint_.address().is_loopback()
             )
         ),
         work_(asio::make_work_guard(core_->io)),
@@ -259,8 +259,8 @@ bool HttpServer::Impl::drain(std::chrono::milliseconds deadline) {
   return *drained_;
 }
 
-HttpServer::HttpServer(HttpServerOptions options, std::vector<Route> routes)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(routes))) {}
+HttpServer::HttpServer(const HttpServerOptions& options, std::vector<Route> routes)
+    : impl_(std::make_unique<Impl>(options, std::move(routes))) {}
 
 HttpServer::~HttpServer() {
   drain(std::chrono::milliseconds(0));

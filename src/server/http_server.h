@@ -32,7 +32,7 @@ class HttpServer {
  public:
   /// Throws Error(Fault::usage) on options that don't fit together, on a host that isn't this
   /// machine's and on unusable TLS files, std::logic_error on routes that a Router refuses.
-  HttpServer(HttpServerOptions options, std::vector<Route> routes);
+  HttpServer(const HttpServerOptions& options, std::vector<Route> routes);
   /// As drain(0).
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

@@ -112,19 +112,19 @@ void tell(Exchange& exchange, const Json& json) {
 
 }  // namespace
 
-void answer_models(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_models(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(*exchange, wire::models_json(service.served()));
 }
 
-void answer_model(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_model(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(*exchange, wire::model_json(service.served()));
 }
 
-void answer_props(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_props(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(*exchange, props(service));
 }
 
-void answer_slots(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_slots(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(*exchange, slots(service));
 }
 

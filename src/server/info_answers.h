@@ -10,7 +10,7 @@
 
 namespace whimbrel::http {
 
-using AnswerOf = void(ModelService& service, std::shared_ptr<Exchange> exchange);
+using AnswerOf = void(ModelService& service, const std::shared_ptr<Exchange>& exchange);
 
 AnswerOf answer_models;  // GET /v1/models
 AnswerOf answer_model;   // GET /v1/models/NAME

@@ -59,7 +59,7 @@ constexpr auto kRequest = &ServerLimits::request;
 const std::vector<Limit>& all_limits() {
   using Http = HttpLimits;
   using Asked = wire::RequestLimits;
-  static const std::vector<Limit> kLimits = {
+  static const std::vector<Limit> limits = {
       limit<kHttp, &Http::header_bytes>("header_bytes", 1 << 10, 1 << 20),
       limit<kHttp, &Http::header_fields>("header_fields", 8, 10'000),
       limit<kHttp, &Http::target_bytes>("target_bytes", 64, 1 << 20),
@@ -89,7 +89,7 @@ const std::vector<Limit>& all_limits() {
       limit<kRequest, &Asked::prompts>("prompts", 1, 10'000),
       limit<kRequest, &Asked::media_ms>("media_ms"),
   };
-  return kLimits;
+  return limits;
 }
 
 std::string all_names() {

@@ -15,7 +15,8 @@ std::string LiveExchange::take_body() {
 }
 
 void LiveExchange::fail(std::string reason) {
-  channel_->fail(error_of(std::runtime_error(reason)), std::move(reason));
+  const ApiError error = error_of(std::runtime_error(reason));
+  channel_->fail(error, std::move(reason));
 }
 
 ApiError busy_handlers() {

@@ -38,8 +38,8 @@ std::vector<Route> worker_routes(ModelService& service) {
         .path = std::move(asked.path),
         .immediate = asked.immediate,
         .shape = asked.shape,
-        .handler = [&service, answer = asked.answer](std::shared_ptr<Exchange> exchange) {
-          answer(service, std::move(exchange));
+        .handler = [&service, answer = asked.answer](const std::shared_ptr<Exchange>& exchange) {
+          answer(service, exchange);
         },
     });
   }

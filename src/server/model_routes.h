@@ -13,7 +13,7 @@ namespace whimbrel::http {
 struct ModelRoute {
   std::string method = {};
   std::string path = {};
-  void (*answer)(ModelService& service, std::shared_ptr<Exchange> exchange) = nullptr;
+  void (*answer)(ModelService& service, const std::shared_ptr<Exchange>& exchange) = nullptr;
   ErrorShape shape = ErrorShape::openai;
   bool immediate = false;  // as Route's
 };

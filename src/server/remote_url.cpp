@@ -160,18 +160,28 @@ void require_allowed(
   }
 }
 
-std::string remote_host(const std::string& text, std::string_view where) {
-  if (text == kAnyPublic) {
-    return text;
-  }
+namespace {
+
+/// As an address has it; nothing where the text is more than a host, or none.
+std::optional<std::string> host_of(const std::string& text, std::string_view where) {
   try {
     const RemoteUrl url = parse_remote_url("http://" + text, where);
     const bool has_port = part(url.parsed.get(), CURLUPART_PORT).has_value();
     const std::string host = url.host + (has_port ? ":" + url.port : "");
-    if (host == lower(text)) {
-      return host;
-    }
+    return host == lower(text) ? std::optional(host) : std::nullopt;
   } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string remote_host(const std::string& text, std::string_view where) {
+  if (text == kAnyPublic) {
+    return text;
+  }
+  if (const std::optional<std::string> host = host_of(text, where)) {
+    return *host;
   }
   throw Error(
       Fault::usage,

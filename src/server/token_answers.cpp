@@ -64,23 +64,23 @@ void tell(ModelService& service, Exchange& exchange, JsonOf json_of) {
 
 }  // namespace
 
-void answer_tokenize(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_tokenize(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(service, *exchange, tokenize);
 }
 
-void answer_detokenize(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_detokenize(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(service, *exchange, detokenize);
 }
 
-void answer_apply_template(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_apply_template(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(service, *exchange, apply_template);
 }
 
-void answer_count_tokens(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_count_tokens(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(service, *exchange, count_tokens);
 }
 
-void answer_estimate(ModelService& service, std::shared_ptr<Exchange> exchange) {
+void answer_estimate(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   tell(service, *exchange, estimate);
 }
 

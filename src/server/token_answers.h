@@ -9,7 +9,7 @@
 
 namespace whimbrel::http {
 
-using AnswerOf = void(ModelService& service, std::shared_ptr<Exchange> exchange);
+using AnswerOf = void(ModelService& service, const std::shared_ptr<Exchange>& exchange);
 
 AnswerOf answer_tokenize;        // POST /tokenize
 AnswerOf answer_detokenize;      // POST /detokenize
