@@ -5,7 +5,7 @@
 
 Every client asks again and again until the time is over, every second one about the picture, half of
 them in streams. Beside them one asks /health all the time. The report is JSON: how requests ended,
-tokens per second, how long /health took, time to the first piece and gaps between pieces of streams.
+how long /health took, time to the first piece and gaps between pieces of streams.
 """
 import argparse
 import asyncio
@@ -88,7 +88,6 @@ class Load:
             data = base64.b64encode(options.image.read_bytes()).decode()
             self.picture = f"data:image/{options.image.suffix[1:]};base64,{data}"
         self.ends = collections.Counter()
-        self.tokens = 0
         self.first = []
         self.gaps = []
         self.deadline = time.monotonic() + options.seconds

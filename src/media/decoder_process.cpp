@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/executable.h"
+#include "base/socket_pair.h"
 #include "sandbox_exit.h"
 
 namespace whimbrel {
@@ -29,22 +30,6 @@ constexpr int kSendFlags = MSG_NOSIGNAL;
 #else
 constexpr int kSendFlags = 0;  // SO_NOSIGPIPE says the same
 #endif
-
-/// The two ends of a socket; neither survives an exec.
-std::array<int, 2> open_sockets(const std::string& where) {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
-    throw Error(Fault::io, where, "opening a socket failed: {}", std::strerror(errno));
-  }
-  for (const int end : ends) {
-    fcntl(end, F_SETFD, FD_CLOEXEC);
-#if defined(SO_NOSIGPIPE)
-    const int on = 1;
-    setsockopt(end, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
-#endif
-  }
-  return ends;
-}
 
 constexpr int kNoLibraries = 127;  // of a dynamic linker
 
@@ -72,7 +57,7 @@ DecoderProcess::DecoderProcess(const fs::path& program, DecoderJob job)
       deadline_(
           Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(job_.seconds * 1000))
       ) {
-  const auto [ours, theirs] = open_sockets(job_.where);
+  const auto [ours, theirs] = open_socket_pair(job_.where);
   socket_ = ours;
   try {
     start(theirs);

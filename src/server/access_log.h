@@ -13,7 +13,7 @@ enum class Outcome {
   answered,             // by its handler, to the last byte
   refused,              // before a handler saw it: 4xx or 503
   failed,               // its handler threw or forgot it
-  client_left_waiting,  // before its handler began: it was never started
+  client_left_waiting,  // before its handler began, such as while its body came
   client_left,          // while its handler worked or its answer was sent
   slow_reader,          // given up by us
   stopped,              // the server stopped first

@@ -9,13 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "base/socket_pair.h"
 
 #if defined(__linux__)
 #include <sys/prctl.h>
@@ -28,22 +27,6 @@ namespace whimbrel::http {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{5};
-
-/// The two ends of a socket; neither survives an exec.
-std::array<int, 2> open_sockets() {
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
-    throw Error(Fault::io, "worker", "opening a socket failed: {}", std::strerror(errno));
-  }
-  for (const int end : ends) {
-    fcntl(end, F_SETFD, FD_CLOEXEC);
-#if defined(SO_NOSIGPIPE)
-    const int on = 1;
-    setsockopt(end, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
-#endif
-  }
-  return ends;
-}
 
 /// What a process inherits in spite of FD_CLOEXEC was opened a moment ago, such as by a library.
 void close_others(posix_spawn_file_actions_t& files) {
@@ -68,7 +51,7 @@ std::string ProcessEnd::text() const {
 WorkerProcess::WorkerProcess(
     const std::filesystem::path& program, const std::vector<std::string>& arguments
 ) {
-  const auto [ours, theirs] = open_sockets();
+  const auto [ours, theirs] = open_socket_pair("worker");
   socket_ = ours;
   try {
     start(program, arguments, theirs);

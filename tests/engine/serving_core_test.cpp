@@ -89,6 +89,25 @@ class ServingTest : public testing::Test {
     return greedy(loaded_.prompt({file}, text));
   }
 
+  /// Text, one picture and two, greedy and sampled.
+  std::vector<Request> mixed_requests() const {
+    Request sampled = asking("Tell me something.");
+    sampled.sampling.temperature = 0.8;
+    sampled.sampling.seed = 5;
+    return {
+        asking("What is 53 minus 44?"),
+        asking("What is seven plus eight? Count from 3 to 40."),
+        asking("Hello."),
+        picture(),
+        picture("Which colours are there?"),
+        picture("Describe this image.", "tests/golden/reference/media/wide.png"),
+        greedy(loaded_.prompt(
+            {"examples/shapes.png", "tests/golden/reference/media/wide.png"}, "Compare them."
+        )),
+        sampled,
+    };
+  }
+
   /// Puts a request into a core's queue; the outcome fills as the core goes on.
   std::shared_ptr<Outcome> add(ServingCore& core, Request request) {
     auto outcome = std::make_shared<Outcome>();
@@ -151,21 +170,7 @@ TEST_F(ServingTest, a_limit_and_a_stop_text_end_an_answer) {
 /// The same tokens whoever shares the batch, whatever is kept of prompts before, and whoever
 /// leaves in between.
 TEST_F(ServingTest, random_mixes_answer_as_each_alone) {
-  std::vector<Request> kinds = {
-      asking("What is 53 minus 44?"),
-      asking("What is seven plus eight? Count from 3 to 40."),
-      asking("Hello."),
-      picture(),
-      picture("Which colours are there?"),
-      picture("Describe this image.", "tests/golden/reference/media/wide.png"),
-      greedy(loaded_.prompt(
-          {"examples/shapes.png", "tests/golden/reference/media/wide.png"}, "Compare them."
-      )),
-  };
-  Request sampled = asking("Tell me something.");
-  sampled.sampling.temperature = 0.8;
-  sampled.sampling.seed = 5;
-  kinds.push_back(sampled);
+  const std::vector<Request> kinds = mixed_requests();
   std::vector<std::vector<int32_t>> expected;
   for (const Request& kind : kinds) {
     expected.push_back(alone(kind).ids.at(0));
