@@ -15,6 +15,7 @@
 #include "models/model.h"
 #include "models/prompt.h"
 #include "nn/loader.h"
+#include "text/boxes.h"
 #include "weights/config.h"
 
 namespace whimbrel {
@@ -67,6 +68,7 @@ struct MediaRules {
   double tokens_per_second = 1;  // of VideoTiming::by_seconds; over 0, at most 1000
   VideoRules video = {};         // which frames are looked at, and their size
   BoxConvention boxes = BoxConvention::unknown;
+  BoxNotation box_notation = BoxNotation::json;
 };
 
 /// One model family: everything that differs from another one. A family is one file in this folder,

@@ -143,6 +143,7 @@ std::optional<MediaRules> media_rules(const ModelConfig& config) {
       .bounds = {.min_pixels = 128 * 28 * 28, .max_pixels = 768 * 28 * 28},
   };
   rules.boxes = BoxConvention::thousandths;
+  rules.box_notation = BoxNotation::pairs;
   return rules;
 }
 

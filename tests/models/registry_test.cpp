@@ -32,15 +32,17 @@ TEST(Registry, an_unknown_one_is_refused_with_the_known_ones) {
   }
 }
 
-TEST(Registry, families_say_what_the_numbers_of_a_box_are) {
+TEST(Registry, families_say_how_boxes_are_written_and_what_their_numbers_are) {
   const auto boxes = [](const char* name) {
     const ModelConfig config = read_model_config(test::source_dir() / "models" / name);
-    return find_family(config.model_type).media_rules(config)->boxes;
+    const std::optional<MediaRules> rules = find_family(config.model_type).media_rules(config);
+    return std::pair(rules->box_notation, rules->boxes);
   };
-  EXPECT_EQ(boxes("tiny-qwen2-vl-4bit"), BoxConvention::thousandths);
-  EXPECT_EQ(boxes("tiny-qwen2-5-vl"), BoxConvention::resized_pixels);
-  EXPECT_EQ(boxes("tiny-qwen3-vl-4bit"), BoxConvention::thousandths);
-  EXPECT_EQ(boxes("tiny-qwen3-vl-moe-4bit"), BoxConvention::thousandths);
+  using enum BoxConvention;
+  EXPECT_EQ(boxes("tiny-qwen2-vl-4bit"), std::pair(BoxNotation::pairs, thousandths));
+  EXPECT_EQ(boxes("tiny-qwen2-5-vl"), std::pair(BoxNotation::json, resized_pixels));
+  EXPECT_EQ(boxes("tiny-qwen3-vl-4bit"), std::pair(BoxNotation::json, thousandths));
+  EXPECT_EQ(boxes("tiny-qwen3-vl-moe-4bit"), std::pair(BoxNotation::json, thousandths));
 }
 
 }  // namespace
