@@ -117,6 +117,7 @@ wire::ChatAnswerInfo chat_info(
   info.return_progress = asked.generation.return_progress;
   info.image_tokens = chat.image_tokens;
   info.whimbrel = chat.details;
+  info.boxes = chat.boxes;
   return info;
 }
 

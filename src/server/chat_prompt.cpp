@@ -81,6 +81,13 @@ wire::AnswerForm form_of(
   return form;
 }
 
+wire::BoxForm box_form_of(const Frontend& frontend, const Prompt& prompt) {
+  if (!frontend.media) {
+    return {};
+  }
+  return {frontend.media->box_notation, box_scale(prompt.media, frontend.media->boxes)};
+}
+
 int media_tokens(const Prompt& prompt) {
   int tokens = 0;
   for (const MediaSpan& span : prompt.media) {
@@ -137,6 +144,7 @@ PreparedChat prepare_chat_request(
 ) {
   Prompt prompt = chat_prompt(service, asked);
   wire::AnswerForm form = form_of(service, asked, prompt);
+  const wire::BoxForm boxes = box_form_of(service.frontend(), prompt);
   const int image_tokens = media_tokens(prompt);
   Json details = nullptr;
   if (asked.generation.whimbrel.details) {
@@ -151,7 +159,7 @@ PreparedChat prepare_chat_request(
   if (form.reasoning_opened) {
     request.reasoning_end = service.frontend().tokenizer.token_to_id("</think>");
   }
-  return {std::move(request), std::move(form), image_tokens, std::move(details)};
+  return {std::move(request), std::move(form), image_tokens, std::move(details), boxes};
 }
 
 }  // namespace whimbrel::http

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "engine/request.h"
+#include "server/answer_boxes.h"
 #include "server/answer_parts.h"
 #include "server/chat_request.h"
 #include "server/model_service.h"
@@ -25,6 +26,7 @@ struct PreparedChat {
   wire::AnswerForm form = {};
   int image_tokens = 0;    // of pictures and videos
   Json details = nullptr;  // the answer's `whimbrel`, where it was asked for
+  wire::BoxForm boxes = {};
 };
 
 /// The same with all that is asked of the answer. Compiles its grammar, which may take two seconds:

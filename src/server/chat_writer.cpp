@@ -38,13 +38,27 @@ std::string finish_reason_of(AnswerEnd end, bool has_call) {
   return has_call ? "tool_calls" : "stop";
 }
 
-/// The answer's own object with what the engine told, where details were asked for.
-void add_whimbrel(Json& json, const Json& details, const AnswerTally& tally) {
-  if (!details.is_null()) {
-    json["whimbrel"] = details;
-    json["whimbrel"]["not_cached"] =
-        tally.not_cached.empty() ? Json(nullptr) : Json(tally.not_cached);
+/// The answer's own object with what the engine told and the choices name, where details were
+/// asked for.
+template <typename Choice>
+void add_whimbrel(
+    Json& json,
+    const ChatAnswerInfo& info,
+    const AnswerTally& tally,
+    const std::vector<Choice>& choices
+) {
+  if (info.whimbrel.is_null()) {
+    return;
   }
+  Json details = info.whimbrel;
+  details["not_cached"] = tally.not_cached.empty() ? Json(nullptr) : Json(tally.not_cached);
+  details["boxes"] = Json::array();
+  for (size_t i = 0; i < choices.size(); ++i) {
+    for (Json& box : boxes_json(static_cast<int>(i), choices[i].content, info.boxes)) {
+      details["boxes"].push_back(std::move(box));
+    }
+  }
+  json["whimbrel"] = std::move(details);
 }
 
 }  // namespace
@@ -141,7 +155,7 @@ Json ChatAnswer::json() const {
   }
   json["usage"] = usage_json(tally_);
   json["timings"] = timings_json(tally_);
-  add_whimbrel(json, info_.whimbrel, tally_);
+  add_whimbrel(json, info_, tally_, choices_);
   return json;
 }
 
@@ -237,7 +251,7 @@ std::string ChatStream::on(const RequestFinished& finished) {
     json["choices"].push_back(std::move(held_choice_));
   }
   json["timings"] = timings_json(tally_);
-  add_whimbrel(json, info_.whimbrel, tally_);
+  add_whimbrel(json, info_, tally_, choices_);
   return http::sse_data(dump(json)).append(http::kSseDone);
 }
 
@@ -264,6 +278,9 @@ Json ChatStream::delta_of(int index, const AnswerPiece& piece) {
       return {{"reasoning_content", piece.text}, {"reasoning", piece.text}};
     case AnswerPiece::Kind::content:
     case AnswerPiece::Kind::call_broken:
+      if (!info_.whimbrel.is_null()) {
+        choices_.at(static_cast<size_t>(index)).content += piece.text;
+      }
       return {{"content", piece.text}};
     case AnswerPiece::Kind::call_begun:
       return {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/request.h"
+#include "server/answer_boxes.h"
 #include "server/answer_parts.h"
 #include "server/answer_tally.h"
 #include "server/token_text.h"
@@ -25,6 +26,7 @@ struct ChatAnswerInfo {
   bool return_progress = false;
   int image_tokens = 0;
   Json whimbrel = nullptr;  // the answer's object of that name, where details were asked for
+  BoxForm boxes = {};       // in that object
 };
 
 /// Makes one `chat.completion` out of a request's events.
@@ -78,8 +80,8 @@ class ChatAnswer {
 
 /// Makes the frames of a streamed chat completion out of a request's events: for each choice its
 /// role, then pieces, then its finish_reason; the usage where it was asked for; `[DONE]`. The
-/// pieces of a choice add up to ChatAnswer's. `timings` come with the last chunk. A failure is a
-/// frame with the error and the end: no `[DONE]` follows.
+/// pieces of a choice add up to ChatAnswer's. `timings` come with the last chunk, and so do the
+/// details. A failure is a frame with the error and the end: no `[DONE]` follows.
 ///
 /// A call is passed on while it comes. Where it then breaks, its text follows as content, and the
 /// call stays without end: clients find arguments that are no JSON, and no finish_reason
@@ -99,6 +101,7 @@ class ChatStream {
     explicit Choice(const AnswerForm& form) : parts(form) {}
 
     AnswerParts parts;
+    std::string content = {};       // where details were asked for: boxes are found at the end
     Json logprobs = Json::array();  // of tokens that no chunk told of yet
     bool has_call = false;
   };

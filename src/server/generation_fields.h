@@ -31,7 +31,8 @@ SamplingOptions apply(const SamplingOverrides& overrides, const SamplingOptions&
 
 /// Our own object `whimbrel` of a request; a field of it that isn't listed is refused.
 struct WhimbrelFields {
-  bool details = false;  // the answer's object `whimbrel`: media, and why a prefix was not reused
+  bool details =
+      false;  // the answer's object `whimbrel`: media, boxes, why a prefix was not reused
   MediaOptions media = {};  // min_pixels, max_pixels, image_tokens, fps, max_frames
 };
 

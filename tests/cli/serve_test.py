@@ -217,6 +217,27 @@ class Chats(ServedCase):
         self.assertLessEqual(medium["resized"][0] * medium["resized"][1], 10000)
         self.assertGreater(medium["size"][0], medium["resized"][0])
 
+    def test_boxes_in_pixels_of_the_picture(self):
+        """A grammar makes the model write them; it takes pixels of the resized picture."""
+        box = {"bbox_2d": [28, 21, 140, 105], "label": "bird"}
+        fields = {
+            "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"const": box}}},
+            "whimbrel": {"details": True, "max_pixels": 50000},
+            "max_tokens": 100,
+        }
+        answer = self.server.chat(looking("Where?"), **fields)
+        self.assertEqual(json.loads(content_of(answer)), box)
+        (medium,) = answer["whimbrel"]["media"]
+        self.assertNotEqual(medium["size"], medium["resized"])
+        scale = [size / resized for size, resized in zip(medium["size"], medium["resized"], strict=True)]
+        pixels = [int(number * scale[i % 2] + 0.5) for i, number in enumerate(box["bbox_2d"])]
+        told = {"choice": 0, "kind": "box", "label": "bird", "written": box["bbox_2d"], "pixels": pixels}
+        self.assertEqual(answer["whimbrel"]["boxes"], [told])
+        self.assertEqual(self.server.stream(looking("Where?"), **fields)[-1]["whimbrel"]["boxes"], [told])
+        answer = self.server.chat(looking("Where?") + asking("There?") + looking("And here?"), **fields)
+        self.assertEqual(len(answer["whimbrel"]["media"]), 2)
+        self.assertEqual(answer["whimbrel"]["boxes"], [{**told, "pixels": None}])
+
     def test_the_length_ends_it(self):
         answer = self.server.chat(asking("Count from 1 to 90."), max_tokens=3)
         self.assertEqual(answer["choices"][0]["finish_reason"], "length")
@@ -251,6 +272,21 @@ class Chats(ServedCase):
         models = self.server.call("GET", "/v1/models")[1]
         self.assertEqual([model["id"] for model in models["data"]], [BUNDLED])
         self.assertEqual(self.server.call("GET", "/props")[1]["model"], BUNDLED)
+
+
+class Pairs(ServedCase):
+    MODEL = "tiny-qwen2-vl-4bit"
+
+    def test_boxes_in_thousandths(self):
+        written = "bird(100,200),(500,1000)"
+        schema = {"type": "json_schema", "json_schema": {"name": "s", "schema": {"const": written}}}
+        answer = self.server.chat(looking("Where?"), response_format=schema, whimbrel={"details": True})
+        self.assertEqual(content_of(answer), f'"{written}"')
+        width, height = answer["whimbrel"]["media"][0]["size"]
+        (box,) = answer["whimbrel"]["boxes"]
+        self.assertEqual((box["label"], box["written"]), ("bird", [100, 200, 500, 1000]))
+        near = zip(box["pixels"], (width / 10, height / 5, width / 2, height), strict=True)
+        self.assertLessEqual(max(abs(pixel - exact) for pixel, exact in near), 0.5)
 
 
 class OtherApis(ServedCase):

@@ -164,10 +164,87 @@ TEST(ChatAnswer, details_come_where_they_were_asked_for) {
       AnswerFinished{},
       RequestFinished{}
   };
-  const Json expected = parsed(R"({"media":[],"not_cached":"another picture"})");
+  const Json expected = parsed(R"({"media":[],"not_cached":"another picture","boxes":[]})");
   EXPECT_EQ(answer_of(events, info)["whimbrel"], expected);
   EXPECT_EQ(chunks_of(stream_of(events, info)).back()["whimbrel"], expected);
   EXPECT_FALSE(answer_of(events).contains("whimbrel"));
+}
+
+/// One of a picture that is looked at in half of its sides.
+ChatAnswerInfo info_with_details() {
+  ChatAnswerInfo info = some_info();
+  info.whimbrel = {{"media", Json::array()}};
+  info.boxes = {.scale = BoxScale{.x = 2, .y = 2}};
+  return info;
+}
+
+TEST(ChatAnswer, boxes_are_told_in_the_pictures_pixels_streamed_or_not) {
+  const std::vector<Event> events = events_of(
+      {"[{\"bbox_2",
+       "d\": [1, 2.5, 30, 40], \"label\"",
+       ": \"cat\"},",
+       " {\"point_2d\": [5, 6]}",
+       "]"}
+  );
+  const Json expected = parsed(R"([
+    {"choice":0,"kind":"box","label":"cat","written":[1,2.5,30,40],"pixels":[2,5,60,80]},
+    {"choice":0,"kind":"point","label":"","written":[5,6],"pixels":[10,12]}])");
+  EXPECT_EQ(answer_of(events, info_with_details())["whimbrel"]["boxes"], expected);
+  ChatAnswerInfo with_usage = info_with_details();
+  with_usage.include_usage = true;
+  for (const ChatAnswerInfo& info : {info_with_details(), with_usage}) {
+    const std::vector<Json> chunks = chunks_of(stream_of(events, info));
+    EXPECT_EQ(chunks.back()["whimbrel"]["boxes"], expected);
+    for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+      EXPECT_FALSE(chunks[i].contains("whimbrel"));
+    }
+  }
+}
+
+TEST(ChatAnswer, boxes_that_are_not_mapped_have_no_pixels) {
+  ChatAnswerInfo info = info_with_details();
+  info.boxes.scale.reset();
+  const Json boxes =
+      answer_of(events_of({R"({"bbox_2d":[1,2,3,4]})", ""}), info)["whimbrel"]["boxes"];
+  ASSERT_EQ(boxes.size(), 1U);
+  EXPECT_EQ(boxes[0]["written"], parsed("[1,2,3,4]"));
+  EXPECT_TRUE(boxes[0].at("pixels").is_null());
+}
+
+TEST(ChatAnswer, boxes_of_all_choices_stand_in_their_order) {
+  ChatAnswerInfo info = info_with_details();
+  info.choices = 2;
+  info.boxes.notation = BoxNotation::pairs;
+  const std::vector<Event> events = {
+      Admitted{},
+      AnswerToken{.choice = 1, .text = "dog(5,6),"},
+      AnswerToken{.choice = 0, .text = "cat(1,2),(3,4)"},
+      AnswerFinished{.choice = 0},
+      AnswerFinished{.choice = 1, .text = "(7,8)"},
+      RequestFinished{}
+  };
+  const Json expected = parsed(R"([
+    {"choice":0,"kind":"box","label":"cat","written":[1,2,3,4],"pixels":[2,4,6,8]},
+    {"choice":1,"kind":"box","label":"dog","written":[5,6,7,8],"pixels":[10,12,14,16]}])");
+  EXPECT_EQ(answer_of(events, info)["whimbrel"]["boxes"], expected);
+  EXPECT_EQ(chunks_of(stream_of(events, info)).back()["whimbrel"]["boxes"], expected);
+}
+
+TEST(ChatAnswer, boxes_of_reasoning_and_of_calls_are_none_but_those_of_broken_calls) {
+  ChatAnswerInfo info = info_with_details();
+  info.form.reasoning_opened = true;
+  const std::string box = R"({"bbox_2d": [1, 2, 3, 4]})";
+  const std::string call = R"(<tool_call>{"name": "add", "arguments": )" + box + "}</tool_call>";
+  const auto count = [&](const std::string& text) {
+    const std::vector<Event> events = events_of({text, ""});
+    const size_t whole = answer_of(events, info)["whimbrel"]["boxes"].size();
+    EXPECT_EQ(chunks_of(stream_of(events, info)).back()["whimbrel"]["boxes"].size(), whole);
+    return whole;
+  };
+  EXPECT_EQ(count(box + "</think>None."), 0U);
+  EXPECT_EQ(count("Hm.</think>" + box), 1U);
+  EXPECT_EQ(count("Hm.</think>" + call), 0U);
+  EXPECT_EQ(count("Hm.</think><tool_call>\n{\"name\": \"add\", \"arguments\": " + box), 1U);
 }
 
 TEST(ChatAnswer, a_failure_is_an_error_of_its_kind) {
