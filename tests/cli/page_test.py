@@ -163,32 +163,49 @@ class Answers(PageCase):
         self.assertEqual(self.answer(), "Well")
         self.assertEqual(self.page.value(f"{LAST}.querySelector('.error').textContent"), "the server stops")
 
-    def boxes_drawn(self, convention: str, answer: str) -> list[dict]:
-        """The rectangles over a picture of 400 x 300 that the model saw as 280 x 210."""
+    def answered_with_boxes(self, *pixels: list[int] | None, pictures: int = 1):
+        """An answer with these boxes and points over pictures of 400 x 300."""
+        boxes = [{"kind": "box" if place is None or len(place) == 4 else "point", "label": "", "pixels": place} for place in pixels]
+        boxes[0]["label"] = "<b>bird</b>"
         medium = {"kind": "image", "size": [400, 300], "resized": [280, 210]}
-        self.answered_with(delta(content=answer), chunk(whimbrel={"media": [medium]}))
-        self.page.wait_for("props.model !== undefined")
-        self.page.value(f"props.box_convention = '{convention}'")
+        self.answered_with(delta(content="There."), chunk(whimbrel={"media": [medium] * pictures, "boxes": boxes}))
+        for number in range(pictures):
+            self.page.choose_file("#files", SHAPES)
+            self.page.wait_for(f"pictures.length === {number + 1}")
+        self.ask("Where?")
+        self.answer()
+
+    def test_boxes_and_points_are_drawn(self):
+        self.answered_with_boxes([200, 150, 40, 30], [40, 60])
+        self.assertEqual(self.page.value(f"{LAST}.querySelector('svg').getAttribute('viewBox')"), "0 0 400 300")
+        sides = f"['x', 'y', 'width', 'height'].map((n) => +{LAST}.querySelector('rect').getAttribute(n))"
+        self.assertEqual(self.page.value(sides), [40, 30, 160, 120])
+        self.assertEqual(self.page.value(f"{LAST}.querySelector('path').getAttribute('d')"), "M 40 60 h 0")
+        words = self.page.value(f"{LAST}.querySelector('figcaption').textContent")
+        self.assertIn("<b>bird</b>: 200, 150, 40, 30", words)
+        self.assertEqual(self.page.value(f"{LAST}.querySelectorAll('b').length"), 0)
+        self.assertIn("point: 40, 60", words)
+
+    def test_boxes_that_lie_on_no_certain_picture_are_counted(self):
+        self.answered_with_boxes(None, None, pictures=2)
+        self.assertEqual(self.page.value(f"{LAST}.querySelectorAll('svg').length"), 0)
+        self.assertIn("2 boxes, not drawn: the conversation has several", self.page.value(f"{LAST}.textContent"))
+
+    def test_the_server_finds_boxes(self):
+        """A grammar makes the model write one, in pixels of the resized picture."""
+        box = {"bbox_2d": [28, 21, 140, 105], "label": "bird"}
+        schema = {"type": "json_schema", "json_schema": {"name": "s", "schema": {"const": box}}}
+
+        def with_grammar(request):
+            self.page.go_on(request, {**json.loads(request["request"]["postData"]), "response_format": schema})
+
+        self.page.intercept("*/v1/chat/completions", with_grammar)
+        self.page.value("document.getElementById('temperature').value = 0")
         self.page.choose_file("#files", SHAPES)
         self.page.wait_for("pictures.length === 1")
         self.ask("Where?")
-        self.answer()
-        self.assertEqual(self.page.value(f"{LAST}.querySelector('svg')?.getAttribute('viewBox')"), "0 0 400 300")
-        return self.page.value(
-            f"[...{LAST}.querySelectorAll('rect')].map((r) => ['x', 'y', 'width', 'height'].map((n) => +r.getAttribute(n)))"
-        )
-
-    def test_boxes_in_pixels_of_the_resized_picture(self):
-        answer = '```json\n[{"bbox_2d": [28, 21, 140, 105], "label": "bird"}, {"bbox_2d": [1, 2, 3]}]\n```'
-        self.assertEqual(self.boxes_drawn("resized_pixels", answer), [[40, 30, 160, 120]])
-        self.assertIn("bird: 40, 30, 200, 150", self.page.value(f"{LAST}.querySelector('figcaption').textContent"))
-
-    def test_boxes_in_thousandths(self):
-        answer = "<|object_ref_start|>bird<|object_ref_end|><|box_start|>(100,200),(500,1000)<|box_end|>"
-        self.assertEqual(self.boxes_drawn("thousandths", answer), [[40, 60, 160, 240]])
-
-    def test_the_server_says_what_boxes_mean(self):
-        self.page.wait_for("props.box_convention === 'resized_pixels'")
+        self.assertEqual(json.loads(self.answer()), box)
+        self.assertRegex(self.page.value(f"{LAST}.querySelector('figcaption').textContent"), r"bird: \d+, \d+, \d+, \d+")
 
 
 class Keyboard(PageCase):

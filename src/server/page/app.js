@@ -134,61 +134,26 @@ async function stream(signal, take) {
 
 // --- boxes
 
-/** Boxes that an answer names: {corners: [x1, y1, x2, y2], label}. */
-function boxesOf(text) {
-  const boxes = [];
-  for (const [object] of text.matchAll(/\{[^{}]*"bbox_2d"[^{}]*\}/g)) {
-    try {
-      const { bbox_2d: corners, label } = JSON.parse(object);
-      boxes.push({ corners, label: typeof label === "string" ? label : "" });
-    } catch {
-      // Half an object, or no JSON: no box.
-    }
-  }
-  const number = String.raw`\s*(-?\d+(?:\.\d+)?)\s*`;
-  const pair = String.raw`\(${number},${number}\)`;
-  const marked = new RegExp(
-    String.raw`(?:<\|object_ref_start\|>([^<]*)<\|object_ref_end\|>)?<\|box_start\|>${pair}\s*,\s*${pair}<\|box_end\|>`,
-    "g",
-  );
-  for (const [, label, ...corners] of text.matchAll(marked)) {
-    boxes.push({ corners: corners.map(Number), label: label ?? "" });
-  }
-  return boxes.filter(
-    ({ corners }) => Array.isArray(corners) && corners.length === 4 && corners.every(Number.isFinite),
-  );
+/** The first picture of the conversation. */
+function pictureAsked() {
+  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+  return parts.find(({ type }) => type === "image_url").image_url.url;
 }
 
-/** All pictures of the conversation, in its order. */
-function picturesAsked() {
-  return messages
-    .flatMap(({ content }) => (Array.isArray(content) ? content : []))
-    .filter(({ type }) => type === "image_url")
-    .map(({ image_url: { url } }) => url);
-}
-
-/** How a box's numbers become the picture's own pixels, or null where that isn't known. */
-function scaleOf(medium) {
-  const [width, height] = medium.size;
-  if (props.box_convention === "thousandths") return [width / 1000, height / 1000];
-  if (props.box_convention === "resized_pixels") {
-    return [width / medium.resized[0], height / medium.resized[1]];
-  }
-  return null;
-}
-
-function inPixels({ corners, label }, [x, y]) {
-  return { label, corners: corners.map((value, i) => Math.round(value * (i % 2 ? y : x))) };
-}
-
-function rectangle({ corners: [x1, y1, x2, y2], label }) {
-  const rect = document.createElementNS(SVG, "rect");
-  const sides = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
-  for (const [name, value] of Object.entries(sides)) rect.setAttribute(name, value);
+function shape(name, attributes, label) {
+  const made = document.createElementNS(SVG, name);
+  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
   const title = document.createElementNS(SVG, "title");
   title.textContent = label;
-  rect.append(title);
-  return rect;
+  made.append(title);
+  return made;
+}
+
+function mark({ kind, label, pixels: [x1, y1, x2, y2] }) {
+  // A line of no length has round ends, whatever the picture's scale.
+  if (kind === "point") return shape("path", { d: `M ${x1} ${y1} h 0` }, label);
+  const sides = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
+  return shape("rect", sides, label);
 }
 
 /** The picture with its boxes, and the boxes in words. */
@@ -197,27 +162,24 @@ function drawn(url, [width, height], boxes) {
   drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
   drawing.setAttribute("preserveAspectRatio", "none");
   drawing.setAttribute("aria-hidden", "true");
-  drawing.append(...boxes.map(rectangle));
+  drawing.append(...boxes.map(mark));
   const list = element("ul", "boxes");
-  for (const { corners, label } of boxes) {
-    list.append(element("li", "", `${label || "box"}: ${corners.join(", ")}`));
+  for (const { kind, label, pixels } of boxes) {
+    list.append(element("li", "", `${label || kind}: ${pixels.join(", ")}`));
   }
   const caption = element("figcaption", "figures", "Boxes in pixels of the picture (left, top, right, bottom)", list);
   return element("figure", "", element("div", "drawn", picture(url, "The picture, with boxes"), drawing), caption);
 }
 
-/** Boxes name no picture, so they are drawn where there is just one. */
-function showBoxes(article, text, media) {
-  const boxes = boxesOf(text);
-  const urls = picturesAsked();
-  if (boxes.length === 0 || urls.length === 0) return;
-  const scale = urls.length === 1 && media.length === 1 ? scaleOf(media[0]) : null;
-  if (scale === null) {
-    const why = urls.length > 1 ? "the conversation has several pictures" : "the model's convention isn't known";
+/** The server finds the boxes; it can't say where they lie if it can't say on which picture. */
+function showBoxes(article, { boxes, media }) {
+  if (boxes.length === 0 || media.length === 0) return;
+  if (boxes[0].pixels === null) {
+    const why = media.length > 1 ? "the conversation has several pictures" : "the model's convention isn't known";
     article.append(element("p", "figures", `${boxes.length} boxes, not drawn: ${why}`));
     return;
   }
-  article.append(drawn(urls[0], media[0].size, boxes.map((box) => inPixels(box, scale))));
+  article.append(drawn(pictureAsked(), media[0].size, boxes));
 }
 
 // --- the conversation
@@ -227,7 +189,7 @@ class Answer {
   constructor() {
     this.text = "";
     this.thinking = "";
-    this.media = [];
+    this.details = { boxes: [], media: [] };
     this.body = element("p", "text");
     this.article = element("article", "assistant", this.body);
     this.article.setAttribute("aria-busy", "true");
@@ -239,7 +201,7 @@ class Answer {
     if (delta.reasoning_content) this.think(delta.reasoning_content);
     if (delta.content) this.write(delta.content);
     if (chunk.timings) this.timings = chunk.timings;
-    if (chunk.whimbrel) this.media = chunk.whimbrel.media;
+    if (chunk.whimbrel) this.details = chunk.whimbrel;
   }
 
   write(text) {
@@ -260,7 +222,7 @@ class Answer {
     this.article.removeAttribute("aria-busy");
     if (failure) this.article.append(element("p", "error", failure));
     if (this.timings) this.article.append(element("p", "figures timings", inWords(this.timings)));
-    showBoxes(this.article, this.text, this.media);
+    showBoxes(this.article, this.details);
   }
 }
 
