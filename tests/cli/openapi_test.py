@@ -97,6 +97,25 @@ class Document(DocumentCase):
                 if request is not None:
                     self.assertTrue(self.schemas.holds(self.schema_of(operation), request))
 
+    def test_an_answers_details_are_as_it_says(self):
+        """A grammar makes the model write a box."""
+        box = {"bbox_2d": [1, 2, 3, 4], "label": "x"}
+        request = {
+            **REQUESTS["/v1/chat/completions"],
+            "max_tokens": 60,
+            "temperature": 0,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"const": box}}},
+            "whimbrel": {"details": True},
+        }
+        _, answer = self.server.call("POST", "/v1/chat/completions", request, HEADERS)
+        operation = self.document["paths"]["/v1/chat/completions"]["post"]
+        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        self.assertTrue(self.schemas.holds(schema, answer), answer)
+        details = self.schemas.resolve(schema)["properties"]["whimbrel"]["properties"]
+        self.assertEqual(set(answer["whimbrel"]), set(details))
+        (told,) = answer["whimbrel"]["boxes"]
+        self.assertEqual(set(told), set(self.document["components"]["schemas"]["Box"]["properties"]))
+
 
 class WithoutPage(CliTest):
     def test_neither_served_nor_documented(self):
