@@ -46,6 +46,7 @@ struct RunFlags {
   std::optional<int> context;
   int prefill_chunk = ServingOptions{}.prefill_chunk;
   int kv_bits = 0;
+  int prompt_lookup = 0;
   std::optional<int> threads;
   ops::OpsOptions ops;
   bool force = false;
@@ -67,6 +68,9 @@ void add_options(CLI::App& command, RunFlags& flags) {
       ->check(positive);
   command.add_option("--kv-bits", flags.kv_bits, "Hold keys and values in 8 bits")
       ->check(CLI::IsMember({8}));
+  command
+      .add_option("--prompt-lookup", flags.prompt_lookup, "Tokens of an answer to guess at a time")
+      ->check(CLI::Range(0, kMostGuesses));
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
       ->check(positive);
   add_prefill_int8(command, flags.ops);
@@ -105,6 +109,7 @@ ServingOptions serving_options(const RunFlags& flags, int context) {
       .parallel = 1,
       .prefill_chunk = flags.prefill_chunk,
       .kv_bits = flags.kv_bits,
+      .prompt_lookup = flags.prompt_lookup,
       .memory = memory,
       .prefix_memory = memory / 2,
       .feature_memory = memory / 4,

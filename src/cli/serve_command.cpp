@@ -48,6 +48,9 @@ constexpr int kDefaultContext = 16384;
 
 constexpr const char* kApiKeyVariable = "WHIMBREL_API_KEY";
 
+/// Tokens, where requests may give way: what caches grow by.
+constexpr int kAnswerPiece = 256;
+
 /// Between two looks at whether to stop.
 constexpr std::chrono::milliseconds kLook{20};
 
@@ -66,6 +69,7 @@ struct ServeFlags {
   std::string media_path;
   std::vector<std::string> remote_hosts;
   int drain_seconds = 30;
+  bool preempt = false;
   bool log_requests = false;
   ops::OpsOptions ops;
   std::vector<std::string> limits;
@@ -132,6 +136,19 @@ void add_serving_options(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::IsMember({8}));
   command
       .add_option(
+          "--prompt-lookup",
+          flags.serving.prompt_lookup,
+          "Tokens of an answer to guess at a time from what stood before, 0: none"
+      )
+      ->check(CLI::Range(0, kMostGuesses))
+      ->capture_default_str();
+  command.add_flag(
+      "--preempt",
+      flags.preempt,
+      "Begin what fits with a piece of its answer; the last request waits where memory ends"
+  );
+  command
+      .add_option(
           "--memory",
           flags.memory_mib,
           "MiB for caches and pictures (three quarters of what is left)"
@@ -190,6 +207,7 @@ std::string log_line(const http::AccessLogEntry& entry) {
 ServingOptions serving_options(const ServeFlags& flags, const ModelShape& shape) {
   ServingOptions options = flags.serving;
   options.context = context_of(flags, shape);
+  options.answer_piece = flags.preempt ? kAnswerPiece : 0;
   options.memory =
       flags.memory_mib ? *flags.memory_mib << 20 : memory_for_requests().value_or(kDefaultMemory);
   options.prefix_memory = options.memory / 4;

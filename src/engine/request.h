@@ -63,6 +63,8 @@ struct AnswerFinished {
   std::string text = {};                                // the last piece
   std::optional<std::string> stop_text = std::nullopt;  // the one that ended it
   int tokens = 0;                                       // drawn, the end token not counted
+  int guessed = 0;  // tokens that were guessed before they were drawn (PromptLookup)
+  int guessed_right = 0;
 };
 
 /// Milliseconds.

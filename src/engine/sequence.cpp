@@ -25,7 +25,8 @@ SequenceState state_of(const Sequence& sequence) {
       .ready = medium < prompt.media.size() ? std::max(cached, prompt.media[medium].first_token())
                                             : prompt.tokens(),
       .cached = cached,
-      .answer = static_cast<int>(sequence.answer.size()),
+      .answer = sequence.answered(),
+      .guesses = std::max(0, static_cast<int>(sequence.draft.size()) - 1),
   };
 }
 
@@ -34,10 +35,13 @@ nn::Chunk chunk_of(const Sequence& sequence, const StepRows& rows) {
   if (rows.first < prompt.tokens()) {
     return prompt_chunk(prompt, sequence.request->features, rows.first, rows.end);
   }
-  const std::span<const int32_t> answer = sequence.answer;
-  const auto first = static_cast<size_t>(rows.first - prompt.tokens());
+  const bool has_guesses = rows.end > prompt.tokens() + sequence.answered();
+  const std::span<const int32_t> ids = has_guesses ? sequence.draft : sequence.answer;
+  const int first = has_guesses ? 0 : rows.first - prompt.tokens();
   return answer_chunk(
-      prompt, rows.first, answer.subspan(first, static_cast<size_t>(rows.end - rows.first))
+      prompt,
+      rows.first,
+      ids.subspan(static_cast<size_t>(first), static_cast<size_t>(rows.end - rows.first))
   );
 }
 

@@ -11,6 +11,7 @@
 #include "engine/request.h"
 #include "engine/step_plan.h"
 #include "generate/answer_text.h"
+#include "generate/prompt_lookup.h"
 #include "generate/sampler.h"
 #include "models/model.h"
 
@@ -22,11 +23,12 @@ struct RunningRequest {
   Request request;
   EventSink sink;
   PrefixKey key;
-  MemoryLedger::Share share = {};
+  std::vector<MemoryLedger::Share> shares = {};  // of memory
+  int answer_room = 0;                           // tokens of each answer that they have room for
   std::vector<nn::Features> features = {};  // of each picture and video, once a tower has seen it
   std::vector<bool> encoded = {};
-  int open_answers = 0;
-  bool ended = false;  // its last event was sent
+  int open_answers = 0;  // 0: not begun
+  bool ended = false;    // its last event was sent
   Stopwatch since_submitted = {};
   Stopwatch since_admitted = {};
   Stopwatch since_first_token = {};
@@ -43,7 +45,13 @@ struct Sequence {
   Sampler sampler;
   AnswerText text;
   std::optional<GrammarState> grammar = std::nullopt;  // once it holds
+  std::optional<PromptLookup> lookup = std::nullopt;   // once it answers, where guesses are wanted
+  std::vector<int32_t> draft =
+      {};           // the answer's last token and what is guessed to follow; or none
+  int guessed = 0;  // tokens, since the start
+  int guessed_right = 0;
 
+  int answered() const { return static_cast<int>(answer.size()); }
   const Prompt& prompt() const { return request->request.prompt; }
   bool reads_prompt() const { return cache.tokens() < prompt().tokens(); }
 };
@@ -54,7 +62,7 @@ size_t next_medium(const RunningRequest& request, int token);
 
 SequenceState state_of(const Sequence& sequence);
 
-/// The forward's input for rows of a plan.
+/// The forward's input for rows of a plan. Refers to the sequence's memory.
 nn::Chunk chunk_of(const Sequence& sequence, const StepRows& rows);
 
 }  // namespace whimbrel

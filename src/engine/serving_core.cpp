@@ -4,53 +4,18 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ranges>
 #include <utility>
 
-#include "generate/forward.h"
-#include "generate/logprobs.h"
+#include "engine/draw_token.h"
 
 namespace whimbrel {
 
 namespace {
 
-/// Each choice has random numbers of its own, the first one those of a request for one answer.
-SamplingOptions sampling_of(const Request& request, int choice) {
-  SamplingOptions options = request.sampling;
-  if (options.seed) {
-    *options.seed += static_cast<uint64_t>(choice);
-  }
-  return options;
-}
-
 ServingOptions bounded(ServingOptions options) {
   options.prefill_chunk = std::min(options.prefill_chunk, options.context);
   return options;
-}
-
-/// A bit for each id (Sampler::draw).
-std::vector<uint32_t> all_but(std::span<const int32_t> forbidden, int32_t vocabulary) {
-  std::vector<uint32_t> mask(static_cast<size_t>(vocabulary / 32 + 1), ~uint32_t{0});
-  for (const int32_t id : forbidden) {
-    if (id >= 0 && id < vocabulary) {
-      mask[static_cast<size_t>(id / 32)] &= ~(uint32_t{1} << (id % 32));
-    }
-  }
-  return mask;
-}
-
-/// Texts of other libraries are not for clients.
-RequestFailed failure_of(const std::exception& exception) {
-  const auto* error = dynamic_cast<const Error*>(&exception);
-  if (error == nullptr) {
-    return {
-        .fault = Fault::model,
-        .message = "[step] got an unexpected failure; try again",
-        .cause = exception.what()
-    };
-  }
-  return {.fault = error->fault(), .message = error->what()};
 }
 
 RequestFailed overdue(Timeout timeout, double seconds) {
@@ -66,21 +31,30 @@ bool is_over(double milliseconds, double seconds) {
   return seconds > 0 && milliseconds > seconds * 1000;
 }
 
-bool are_finite(std::span<const float> numbers) {
-  return std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); });
-}
-
 /// What a not yet encoded picture's features are until then.
 nn::Features no_features() {
   return {mx::array(0.0F), {}};
 }
 
-mx::array rows_at(const mx::array& hidden, const std::vector<int32_t>& rows) {
-  const mx::array indices(rows.begin(), {static_cast<int>(rows.size())});
-  return mx::take(hidden, indices, 0);
+void forget_features(RunningRequest& request) {
+  const size_t media = request.request.prompt.media.size();
+  request.features.assign(media, no_features());
+  request.encoded.assign(media, false);
 }
 
 }  // namespace
+
+RequestFailed failure_of(const std::exception& exception) {
+  const auto* error = dynamic_cast<const Error*>(&exception);
+  if (error == nullptr) {
+    return {
+        .fault = Fault::model,
+        .message = "[step] got an unexpected failure; try again",
+        .cause = exception.what()
+    };
+  }
+  return {.fault = error->fault(), .message = error->what()};
+}
 
 ServingCore::ServingCore(
     const Model& model,
@@ -98,10 +72,14 @@ ServingCore::ServingCore(
       pictures_(ledger_, options.feature_memory) {}
 
 uint64_t ServingCore::bytes_of(const Request& request) const {
+  return bytes_of(request, request.choices, request.max_tokens);
+}
+
+uint64_t ServingCore::bytes_of(const Request& request, int answers, int answer_tokens) const {
   const ops::KVFormat format =
       ops::kv_format(options_.kv_bits, model_.kv_dtype(), shape_.heads.head_dim);
-  const int tokens = request.prompt.tokens() + request.max_tokens;
-  uint64_t bytes = static_cast<uint64_t>(request.choices) *
+  const int tokens = request.prompt.tokens() + answer_tokens;
+  uint64_t bytes = static_cast<uint64_t>(answers) *
                    nn::kv_cache_bytes(shape_.layers, shape_.heads, format, tokens);
   for (const MediaSpan& span : request.prompt.media) {
     bytes += span.patches.values.size() * sizeof(float);
@@ -119,16 +97,21 @@ void ServingCore::cancel(uint64_t id) {
   if (queued != waiting_.end()) {
     const std::shared_ptr<RunningRequest> request = std::move(*queued);
     waiting_.erase(queued);
-    fail(*request, cancelled);
-    return;
+    return fail(*request, cancelled);
   }
-  for (const Sequence& sequence : sequences_) {
-    if (sequence.request->id == id) {
-      fail(*sequence.request, cancelled);
-      break;
-    }
+  const auto running =
+      std::ranges::find(sequences_, id, [](const Sequence& s) { return s.request->id; });
+  if (running != sequences_.end()) {
+    interrupt(*running, cancelled);
   }
   remove_finished();
+}
+
+/// Who comes again finds what was computed. What failed, in contrast, is not to be trusted.
+void ServingCore::interrupt(Sequence& sequence, const RequestFailed& failure) {
+  const std::shared_ptr<RunningRequest> request = sequence.request;
+  keep_prefix(sequence);
+  fail(*request, failure);
 }
 
 void ServingCore::end_all(const RequestFailed& failure) {
@@ -149,76 +132,199 @@ ServingCore::Queue ServingCore::queue() const {
   return queue;
 }
 
-void ServingCore::step() {
+void ServingCore::step(const Breath& breath) {
   try {
-    run_step();
+    run_step(breath);
   } catch (const std::exception& error) {
     end_all(failure_of(error));  // it is not known whose failure it is
   }
 }
 
-void ServingCore::run_step() {
+StepPlan ServingCore::next_plan(bool in_tower) {
   end_overdue();
   admit();
-  const StepPlan plan = plan_step(step_state());
-  if (plan.empty()) {
-    return;
-  }
-  ++counts_.steps;
-  try {
-    if (plan.tower) {
-      run_tower(sequence(*plan.tower));
-    } else {
-      run_forward(plan);
-    }
-  } catch (const std::exception& error) {
-    fail_all(plan, failure_of(error));
+  grow_answers();
+  return plan_step(step_state(in_tower));
+}
+
+void ServingCore::run_step(const Breath& breath) {
+  const StepPlan plan = next_plan(false);
+  if (plan.tower) {
+    const Sequence& s = sequence(*plan.tower);
+    last_encoded_ = s.id;
+    run_tower(s.request, next_medium(*s.request, s.cache.tokens()), breath);
+    remove_finished();
+  } else if (!plan.empty()) {
+    run_forward(plan);
   }
   tower_ran_ = plan.tower.has_value();
-  remove_finished();
 }
 
 void ServingCore::end_overdue() {
   for (const RunningRequest* request : running()) {
     if (is_over(request->since_submitted.milliseconds(), options_.request_seconds)) {
-      const auto owner =
-          std::ranges::find(sequences_, request, [](const Sequence& s) { return s.request.get(); });
-      fail(*owner->request, overdue(Timeout::request, options_.request_seconds));
+      interrupt(
+          *std::ranges::find(
+              sequences_, request, [](const Sequence& s) { return s.request.get(); }
+          ),
+          overdue(Timeout::request, options_.request_seconds)
+      );
     }
   }
   remove_finished();
-  while (!waiting_.empty() &&
-         is_over(waiting_.front()->since_submitted.milliseconds(), options_.queue_seconds)) {
-    const std::shared_ptr<RunningRequest> request = std::move(waiting_.front());
-    waiting_.pop_front();
-    fail(*request, overdue(Timeout::queue, options_.queue_seconds));
-  }
+  const auto timeout_of = [this](const RunningRequest& request) {
+    const bool begun = request.open_answers > 0;
+    const Timeout timeout = begun ? Timeout::request : Timeout::queue;
+    const double seconds = begun ? options_.request_seconds : options_.queue_seconds;
+    const bool over = is_over(request.since_submitted.milliseconds(), seconds);
+    return over ? std::optional(overdue(timeout, seconds)) : std::nullopt;
+  };
+  std::erase_if(waiting_, [&](const std::shared_ptr<RunningRequest>& request) {
+    const std::optional<RequestFailed> failure = timeout_of(*request);
+    if (failure) {
+      fail(*request, *failure);
+    }
+    return failure.has_value();
+  });
 }
 
 // ---- admission
 
 void ServingCore::admit() {
   while (!waiting_.empty()) {
-    const Request& next = waiting_.front()->request;
+    RunningRequest& next = *waiting_.front();
     const int running = open_answers();
-    if (running > 0 && running + next.choices > options_.parallel) {
+    const int answers = next.open_answers > 0 ? next.open_answers : next.request.choices;
+    if (running > 0 && running + answers > options_.parallel) {
       return;
     }
-    const uint64_t bytes = bytes_of(next);
-    if (ledger_.left() + prefixes_.bytes() + pictures_.bytes() < bytes) {
+    const int room = answer_room(next);
+    if (!fits(missing_bytes(next, answers, room))) {
       return;
     }
-    const std::shared_ptr<RunningRequest> request = waiting_.front();
     // What is found outlives its entry, which may have to give way to this very request.
-    PrefixCache::Found found = prefixes_.find(next.scope, request->key, next.prompt.tokens() - 1);
-    request->share = take_memory(bytes);
+    PrefixCache::Found found =
+        prefixes_.find(next.request.scope, next.key, next.request.prompt.tokens() - 1);
+    take_memory(next, answers, room);
+    const std::shared_ptr<RunningRequest> request = std::move(waiting_.front());
     waiting_.pop_front();
     try {
-      start(request, std::move(found));
+      request->open_answers > 0 ? resume(*request, std::move(found))
+                                : start(request, std::move(found));
     } catch (const std::exception& error) {
       fail(*request, failure_of(error));
     }
   }
+}
+
+/// Tokens of a request's longest open answer.
+int ServingCore::answered(const RunningRequest& request) const {
+  int tokens = 0;
+  for (const std::vector<Sequence>* sequences : {&sequences_, &paused_}) {
+    for (const Sequence& s : *sequences) {
+      tokens = s.request.get() == &request ? std::max(tokens, s.answered()) : tokens;
+    }
+  }
+  return tokens;
+}
+
+/// Tokens of each answer that a request is to have room for.
+int ServingCore::answer_room(const RunningRequest& request) const {
+  const int most = request.request.max_tokens;
+  const int piece = std::max(options_.answer_piece, 1 + options_.prompt_lookup);
+  return options_.answer_piece > 0 ? std::min(most, answered(request) + piece) : most;
+}
+
+/// What a request lacks of the memory for so many answers of `room` tokens.
+uint64_t ServingCore::missing_bytes(const RunningRequest& request, int answers, int room) const {
+  const uint64_t needed = bytes_of(request.request, answers, room);
+  uint64_t held = 0;
+  for (const MemoryLedger::Share& share : request.shares) {
+    held += share.bytes();
+  }
+  return needed > held ? needed - held : 0;
+}
+
+/// Prompts and pictures that are kept give way to requests.
+bool ServingCore::fits(uint64_t bytes) const {
+  return ledger_.left() + prefixes_.bytes() + pictures_.bytes() >= bytes;
+}
+
+/// What fits.
+void ServingCore::take_memory(RunningRequest& request, int answers, int room) {
+  const uint64_t bytes = missing_bytes(request, answers, room);
+  if (!prefixes_.make_room(bytes)) {
+    prefixes_.clear();
+    pictures_.make_room(bytes);
+  }
+  request.shares.push_back(*ledger_.take(bytes));
+  request.answer_room = room;
+}
+
+/// Before a step: room for what it adds to answers. Where memory ends, the requests that came last
+/// give theirs up.
+void ServingCore::grow_answers() {
+  std::vector<RunningRequest*> requests = running();
+  for (size_t i = 0; i < requests.size();) {
+    RunningRequest& request = *requests[i];
+    const int needed = answered(request) + 1 + options_.prompt_lookup;
+    if (std::min(needed, request.request.max_tokens) <= request.answer_room) {
+      ++i;
+      continue;
+    }
+    const int room = answer_room(request);
+    if (fits(missing_bytes(request, request.open_answers, room))) {
+      take_memory(request, request.open_answers, room);
+      ++i;
+    } else {
+      preempt(*requests.back());
+      requests.pop_back();
+    }
+  }
+}
+
+/// The request waits again, in front of the others, with all that it has drawn.
+void ServingCore::preempt(RunningRequest& request) {
+  const auto others = std::ranges::stable_partition(sequences_, [&request](const Sequence& s) {
+    return s.request.get() != &request;
+  });
+  waiting_.push_front(others.front().request);
+  for (Sequence& s : others) {
+    s.cache = model_.make_cache(options_.kv_bits);
+    s.draft.clear();
+    paused_.push_back(std::move(s));
+  }
+  sequences_.erase(others.begin(), others.end());
+  forget_features(request);
+  request.shares.clear();
+  ++counts_.preempted;
+}
+
+/// One answer reads the prompt again, and then itself. The others follow it (resume_others).
+void ServingCore::resume(const RunningRequest& request, PrefixCache::Found found) {
+  const auto paused =
+      std::ranges::find(paused_, &request, [](const Sequence& s) { return s.request.get(); });
+  if (found.cache) {
+    paused->cache = std::move(*found.cache);
+  }
+  paused->id = next_sequence_++;
+  sequences_.push_back(std::move(*paused));
+  paused_.erase(paused);
+}
+
+/// The prompt of one answer is read again: those beside it go on from there.
+void ServingCore::resume_others(uint64_t id) {
+  const RunningRequest* request = sequence(id).request.get();
+  const nn::KVCache cache = sequence(id).cache;
+  const auto others = std::ranges::stable_partition(paused_, [request](const Sequence& s) {
+    return s.request.get() != request;
+  });
+  for (Sequence& s : others) {
+    s.cache = cache;
+    s.id = next_sequence_++;
+    sequences_.push_back(std::move(s));
+  }
+  paused_.erase(others.begin(), others.end());
 }
 
 /// Answers of all requests that run, those included that wait for their prompt.
@@ -230,8 +336,8 @@ int ServingCore::open_answers() const {
   return answers;
 }
 
-std::vector<const RunningRequest*> ServingCore::running() const {
-  std::vector<const RunningRequest*> requests;
+std::vector<RunningRequest*> ServingCore::running() const {
+  std::vector<RunningRequest*> requests;
   for (const Sequence& s : sequences_) {
     if (std::ranges::count(requests, s.request.get()) == 0) {
       requests.push_back(s.request.get());
@@ -240,23 +346,13 @@ std::vector<const RunningRequest*> ServingCore::running() const {
   return requests;
 }
 
-/// Prompts and pictures that are kept give way to requests.
-MemoryLedger::Share ServingCore::take_memory(uint64_t bytes) {
-  if (!prefixes_.make_room(bytes)) {
-    prefixes_.clear();
-    pictures_.make_room(bytes);
-  }
-  return *ledger_.take(bytes);
-}
-
 void ServingCore::start(const std::shared_ptr<RunningRequest>& request, PrefixCache::Found found) {
   const Request& asked = request->request;
   const int tokens = asked.prompt.tokens();
   request->timings.queue = request->since_submitted.milliseconds();
   request->since_admitted = Stopwatch();
   request->open_answers = asked.choices;
-  request->features.assign(asked.prompt.media.size(), no_features());
-  request->encoded.assign(asked.prompt.media.size(), false);
+  forget_features(*request);
   nn::KVCache cache = found.cache ? std::move(*found.cache) : model_.make_cache(options_.kv_bits);
   const int cached = cache.tokens();
   counts_.prompt_tokens += static_cast<uint64_t>(tokens);
@@ -271,10 +367,11 @@ void ServingCore::start(const std::shared_ptr<RunningRequest>& request, PrefixCa
   request->sink(Admitted{tokens, cached, found.not_cached});
 }
 
-StepState ServingCore::step_state() const {
+StepState ServingCore::step_state(bool in_tower) const {
   StepState state{
       .most_rows = options_.prefill_chunk,
       .tower_ran = tower_ran_,
+      .in_tower = in_tower,
       .last_prefilled = last_prefilled_,
       .last_encoded = last_encoded_,
   };
@@ -286,205 +383,6 @@ StepState ServingCore::step_state() const {
 
 Sequence& ServingCore::sequence(uint64_t id) {
   return *std::ranges::find(sequences_, id, &Sequence::id);
-}
-
-// ---- steps
-
-/// What is kept of a picture counts as its tower's turn too: it takes no time.
-void ServingCore::run_tower(Sequence& sequence) {
-  RunningRequest& request = *sequence.request;
-  const size_t i = next_medium(request, sequence.cache.tokens());
-  const std::string& content = request.key.media[i].content;
-  last_encoded_ = sequence.id;
-  std::optional<nn::Features> features = pictures_.find(request.request.scope, content);
-  if (features) {
-    ++counts_.pictures_cached;
-  } else {
-    const Stopwatch watch;
-    features = model_.encode(request.request.prompt.media[i].patches);
-    mx::eval(features->arrays());
-    request.timings.tower += watch.milliseconds();
-    ++counts_.pictures_encoded;
-    pictures_.put(request.request.scope, content, *features);
-  }
-  request.features[i] = std::move(*features);
-  request.encoded[i] = true;
-}
-
-void ServingCore::run_forward(const StepPlan& plan) {
-  const mx::array hidden = forward(plan);
-  for (const StepRows& rows : plan.prefill) {
-    const Sequence& s = sequence(rows.id);
-    mx::eval(s.cache.arrays());
-    s.request->sink(PromptProgress{rows.end, s.prompt().tokens()});
-    last_prefilled_ = rows.id;
-  }
-  draw_all(plan, hidden);
-}
-
-mx::array ServingCore::forward(const StepPlan& plan) {
-  std::vector<nn::Chunk> chunks;
-  std::vector<nn::KVCache*> caches;
-  for (const std::vector<StepRows>& part : {plan.prefill, plan.decode}) {
-    for (const StepRows& rows : part) {
-      Sequence& s = sequence(rows.id);
-      chunks.push_back(chunk_of(s, rows));
-      caches.push_back(&s.cache);
-    }
-  }
-  return model_.forward(chunks, caches);
-}
-
-// ---- answers
-
-/// Of each row behind which a token is to be drawn: the last of a prompt or of an answer.
-void ServingCore::draw_all(const StepPlan& plan, const mx::array& hidden) {
-  std::vector<int32_t> rows;
-  std::vector<uint64_t> ids;
-  int32_t row = 0;
-  for (const std::vector<StepRows>& part : {plan.prefill, plan.decode}) {
-    for (const StepRows& run : part) {
-      row += run.end - run.first;
-      const Sequence& s = sequence(run.id);
-      if (run.end == s.prompt().tokens() + static_cast<int>(s.answer.size())) {
-        rows.push_back(row - 1);
-        ids.push_back(run.id);
-      }
-    }
-  }
-  if (rows.empty()) {
-    return;
-  }
-  NextLogits logits(model_, rows_at(hidden, rows));
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (std::ranges::count(finished_, ids[i]) != 0) {
-      continue;  // an answer beside it failed
-    }
-    const RankedLogits ranked = logits.row(static_cast<int>(i));
-    try {
-      sequence(ids[i]).answer.empty() ? draw_first(ids[i], ranked) : draw(sequence(ids[i]), ranked);
-    } catch (const std::exception& error) {
-      fail(*sequence(ids[i]).request, failure_of(error));
-    }
-  }
-}
-
-/// Behind a prompt: each further answer begins with a fork of the first one's cache.
-void ServingCore::draw_first(uint64_t id, RankedLogits logits) {
-  const std::shared_ptr<RunningRequest> request = sequence(id).request;
-  request->timings.prefill = request->since_admitted.milliseconds() - request->timings.tower;
-  request->since_first_token = Stopwatch();
-  const Request& asked = request->request;
-  if (asked.choices == 1) {
-    return draw(sequence(id), logits);
-  }
-  std::vector<uint64_t> answers = {id};
-  for (int choice = 1; choice < asked.choices; ++choice) {
-    answers.push_back(next_sequence_++);
-    sequences_.push_back({
-        .id = answers.back(),
-        .request = request,
-        .choice = choice,
-        .cache = sequence(id).cache,
-        .sampler = Sampler(sampling_of(asked, choice), asked.prompt.ids, tokenizer_.size()),
-        .text = AnswerText(tokenizer_, asked.stops),
-    });
-  }
-  const std::vector<float> kept(logits.logits.begin(), logits.logits.end());
-  const std::vector<float> peaks(logits.peaks.begin(), logits.peaks.end());
-  for (const uint64_t answer : answers) {
-    std::ranges::copy(kept, logits.logits.begin());  // a sampler overwrites them
-    draw(sequence(answer), {logits.logits, peaks});
-  }
-}
-
-void ServingCore::draw(Sequence& sequence, RankedLogits logits) {
-  AnswerToken token{.choice = sequence.choice};
-  const std::optional<int>& top = sequence.request->request.top_logprobs;
-  if (!top || !are_finite(logits.peaks)) {  // what isn't finite the sampler refuses
-    token.id = draw_id(sequence, logits);
-  } else {
-    const auto known = std::min(logits.logits.size(), static_cast<size_t>(tokenizer_.size()));
-    const LogProbabilities probabilities(logits.logits.first(known), *top);
-    token.id = draw_id(sequence, logits);
-    token.logprob = probabilities.of(token.id);
-    token.top_logprobs = probabilities.top();
-  }
-  take(sequence, std::move(token));
-}
-
-int32_t ServingCore::draw_id(Sequence& sequence, RankedLogits logits) {
-  const Request& asked = sequence.request->request;
-  const bool begins = sequence.answer.empty() && !asked.reasoning_end;
-  if (asked.grammar && begins) {
-    sequence.grammar.emplace(*asked.grammar);
-  }
-  if (!asked.grammar) {
-    return sequence.sampler.draw(logits);
-  }
-  if (!sequence.grammar) {
-    // An end inside of the reasoning would be an answer that keeps no grammar.
-    const int32_t id = sequence.sampler.draw(logits, all_but(asked.stop_ids, tokenizer_.size()));
-    if (id == asked.reasoning_end) {
-      sequence.grammar.emplace(*asked.grammar);
-    }
-    return id;
-  }
-  const int32_t id = sequence.sampler.draw(logits, sequence.grammar->allowed());
-  sequence.grammar->accept(id);
-  return id;
-}
-
-void ServingCore::take(Sequence& sequence, AnswerToken token) {
-  const Request& asked = sequence.request->request;
-  if (std::ranges::count(asked.stop_ids, token.id) != 0) {
-    finish(sequence, AnswerEnd::stop);
-    return;
-  }
-  sequence.answer.push_back(token.id);
-  ++counts_.answer_tokens;
-  token.text = sequence.text.push(token.id);
-  sequence.request->sink(std::move(token));
-  if (sequence.text.stopped()) {
-    finish(sequence, AnswerEnd::stop);
-  } else if (static_cast<int>(sequence.answer.size()) == asked.max_tokens) {
-    finish(sequence, AnswerEnd::length);
-  }
-}
-
-void ServingCore::finish(Sequence& sequence, AnswerEnd reason) {
-  RunningRequest& request = *sequence.request;
-  const std::string rest = sequence.text.finish();
-  finished_.push_back(sequence.id);
-  request.sink(
-      AnswerFinished{
-          .choice = sequence.choice,
-          .reason = sequence.text.stopped() ? AnswerEnd::stop : reason,
-          .text = rest,
-          .stop_text = sequence.text.stop(),
-          .tokens = static_cast<int>(sequence.answer.size()),
-      }
-  );
-  if (--request.open_answers == 0) {
-    request.timings.decode = request.since_first_token.milliseconds();
-    keep_prefix(sequence);
-    request.ended = true;
-    ++counts_.finished;
-    request.sink(RequestFinished{request.timings});
-  }
-}
-
-/// An answer's rows are kept only where they have the arithmetic of a prompt's: else a prompt that
-/// goes on from them would not give what it gives alone.
-void ServingCore::keep_prefix(Sequence& sequence) {
-  RunningRequest& request = *sequence.request;
-  PrefixKey key = request.key;
-  if (keeps_answers_) {
-    const int answered = sequence.cache.tokens() - sequence.prompt().tokens();
-    key.ids.insert(key.ids.end(), sequence.answer.begin(), sequence.answer.begin() + answered);
-  }
-  request.share = {};
-  prefixes_.put(request.request.scope, std::move(key), std::move(sequence.cache));
 }
 
 // ---- failures
@@ -499,6 +397,7 @@ void ServingCore::fail(RunningRequest& request, RequestFailed failure) {
       finished_.push_back(s.id);
     }
   }
+  std::erase_if(paused_, [&request](const Sequence& s) { return s.request.get() == &request; });
   ++(failure.fault == Fault::interrupted ? counts_.cancelled : counts_.failed);
   request.sink(std::move(failure));
 }
@@ -511,9 +410,6 @@ void ServingCore::fail_all(const StepPlan& plan, const RequestFailed& failure) {
       failed.push_back(request);
     }
   };
-  if (plan.tower) {
-    add(*plan.tower);
-  }
   for (const std::vector<StepRows>& part : {plan.prefill, plan.decode}) {
     std::ranges::for_each(part, add, &StepRows::id);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -10,9 +11,13 @@
 #include "engine/prefix_cache.h"
 #include "engine/sequence.h"
 #include "engine/serving_options.h"
+#include "generate/forward.h"
 #include "models/family.h"
 
 namespace whimbrel {
+
+/// What a request is told of an error. Texts of other libraries are not for clients.
+RequestFailed failure_of(const std::exception& exception);
 
 /// Answers many requests on one thread, a step at a time: admits what fits, plans, runs the plan
 /// and tells what came of it. What goes wrong in a row's draw ends that row's request and no other;
@@ -26,7 +31,7 @@ class ServingCore {
       const ServingOptions& options
   );
 
-  /// Bytes that a request needs while it is computed.
+  /// Bytes that a request needs at most while it is computed.
   uint64_t bytes_of(const Request& request) const;
 
   /// Puts a request behind those that wait.
@@ -48,31 +53,56 @@ class ServingCore {
   /// Whether a step would do something.
   bool busy() const { return !sequences_.empty() || !waiting_.empty(); }
 
-  /// One step; its events are sent before it returns.
-  void step();
+  /// Called within a step that takes long; may add and cancel requests.
+  using Breath = std::function<void()>;
+
+  /// One step; its events are sent before it returns. Between the blocks of a tower others go on.
+  void step(const Breath& breath = {});
 
   ServingStatus status() const;
 
  private:
-  void run_step();
+  /// Of the logits that a step draws from, those of one sequence.
+  struct LogitsRows {
+    int first = 0;
+    int count = 1;  // the answer's last token, and guesses behind it
+  };
+
+  void run_step(const Breath& breath);
+  StepPlan next_plan(bool in_tower);
   void admit();
-  MemoryLedger::Share take_memory(uint64_t bytes);
+  uint64_t bytes_of(const Request& request, int answers, int answer_tokens) const;
+  int answered(const RunningRequest& request) const;
+  int answer_room(const RunningRequest& request) const;
+  uint64_t missing_bytes(const RunningRequest& request, int answers, int room) const;
+  bool fits(uint64_t bytes) const;
+  void take_memory(RunningRequest& request, int answers, int room);
   void start(const std::shared_ptr<RunningRequest>& request, PrefixCache::Found found);
+  void grow_answers();
+  void preempt(RunningRequest& request);
+  void resume(const RunningRequest& request, PrefixCache::Found found);
+  void resume_others(uint64_t id);
   int open_answers() const;
-  std::vector<const RunningRequest*> running() const;
-  StepState step_state() const;
+  std::vector<RunningRequest*> running() const;
+  StepState step_state(bool in_tower) const;
   Sequence& sequence(uint64_t id);
 
-  void run_tower(Sequence& sequence);
+  void run_tower(std::shared_ptr<RunningRequest> request, size_t medium, const Breath& breath);
+  nn::Features encode(RunningRequest& request, size_t medium, const Breath& breath);
+  void run_between_blocks();
   void run_forward(const StepPlan& plan);
+  void advance(const StepPlan& plan);
   mx::array forward(const StepPlan& plan);
   void draw_all(const StepPlan& plan, const mx::array& hidden);
-  void draw_first(uint64_t id, RankedLogits logits);
-  void draw(Sequence& sequence, RankedLogits logits);
-  int32_t draw_id(Sequence& sequence, RankedLogits logits);
-  void take(Sequence& sequence, AnswerToken token);
+  void draw_first(uint64_t id, const RankedLogits& logits);
+  void draw(Sequence& sequence, NextLogits& logits, LogitsRows rows);
+  void count_guesses(Sequence& sequence, int guessed, int right);
+  void guess(Sequence& sequence, std::span<const int32_t> added);
+  std::optional<AnswerEnd> take(Sequence& sequence, AnswerToken token);
   void finish(Sequence& sequence, AnswerEnd reason);
   void keep_prefix(Sequence& sequence);
+
+  void interrupt(Sequence& sequence, const RequestFailed& failure);
   void fail(RunningRequest& request, RequestFailed failure);
   void fail_all(const StepPlan& plan, const RequestFailed& failure);
   void end_overdue();
@@ -88,11 +118,14 @@ class ServingCore {
   FeatureCache pictures_;
   std::deque<std::shared_ptr<RunningRequest>> waiting_;
   std::vector<Sequence> sequences_;  // in the order in which they were admitted
+  std::vector<Sequence> paused_;     // of requests that wait again, and of those that resume
   std::vector<uint64_t> finished_;   // sequences that ended in this step
   uint64_t next_sequence_ = 1;
   uint64_t last_prefilled_ = 0;
   uint64_t last_encoded_ = 0;
   bool tower_ran_ = false;
+  Stopwatch since_forward_;          // since the end of the last one
+  double forward_milliseconds_ = 0;  // that it took
   ServingStatus counts_;
 };
 

@@ -102,23 +102,33 @@ void ServingEngine::require_answerable(const Request& request) const {
 }
 
 void ServingEngine::serve(const std::stop_token& stop) {
-  while (take_inbox(stop)) {
-    core_.step();
+  const auto breathe = [this] {
+    take_inbox();
+    publish();
+  };
+  while (wait_for_work(stop)) {
+    take_inbox();
+    core_.step(breathe);
     publish();
   }
+  take_inbox();
   core_.end_all({.fault = Fault::interrupted, .message = "[request] cancelled: the engine stops"});
   publish();
 }
 
 /// Waits until there is something to do; false where it is time to stop.
-bool ServingEngine::take_inbox(const std::stop_token& stop) {
+bool ServingEngine::wait_for_work(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  wake_.wait(lock, stop, [this] { return core_.busy() || !added_.empty() || !cancelled_.empty(); });
+  return !stop.stop_requested();
+}
+
+/// What came and went since the last time.
+void ServingEngine::take_inbox() {
   std::vector<std::shared_ptr<RunningRequest>> added;
   std::vector<uint64_t> cancelled;
   {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, stop, [this] {
-      return core_.busy() || !added_.empty() || !cancelled_.empty();
-    });
+    const std::lock_guard lock(mutex_);
     std::swap(added, added_);
     std::swap(cancelled, cancelled_);
   }
@@ -128,7 +138,6 @@ bool ServingEngine::take_inbox(const std::stop_token& stop) {
   for (const uint64_t id : cancelled) {
     core_.cancel(id);
   }
-  return !stop.stop_requested();
 }
 
 void ServingEngine::publish() {

@@ -49,7 +49,8 @@ class ServingEngine {
  private:
   void require_answerable(const Request& request) const;
   void serve(const std::stop_token& stop);
-  bool take_inbox(const std::stop_token& stop);
+  bool wait_for_work(const std::stop_token& stop);
+  void take_inbox();
   void publish();
 
   ServingOptions options_;

@@ -33,6 +33,9 @@ bool can_read(const SequenceState& sequence) {
 
 std::optional<uint64_t> next_for_tower(const StepState& state) {
   const auto goes_on = [](const SequenceState& s) { return decodes(s) || can_read(s); };
+  if (state.in_tower) {
+    return std::nullopt;
+  }
   if (state.tower_ran && std::ranges::any_of(state.sequences, goes_on)) {
     return std::nullopt;
   }
@@ -56,6 +59,22 @@ std::vector<StepRows> share_rows(const StepState& state) {
   return rows;
 }
 
+std::vector<StepRows> answer_rows(const StepState& state) {
+  const auto answers = static_cast<int>(std::ranges::count_if(state.sequences, decodes));
+  int left = std::max(0, state.most_decode_rows - answers);
+  std::vector<StepRows> rows;
+  for (const SequenceState& s : state.sequences) {
+    if (!decodes(s)) {
+      continue;
+    }
+    const int known = s.tokens + s.answer;
+    const int guesses = s.cached + 1 == known ? std::min(s.guesses, left) : 0;
+    rows.push_back({s.id, s.cached, std::min(known, s.cached + state.most_rows) + guesses});
+    left -= guesses;
+  }
+  return rows;
+}
+
 }  // namespace
 
 StepPlan plan_step(const StepState& state) {
@@ -65,12 +84,7 @@ StepPlan plan_step(const StepState& state) {
     return plan;
   }
   plan.prefill = share_rows(state);
-  for (const SequenceState& s : state.sequences) {
-    if (decodes(s)) {
-      const int end = std::min(s.tokens + s.answer, s.cached + state.most_rows);
-      plan.decode.push_back({s.id, s.cached, end});
-    }
-  }
+  plan.decode = answer_rows(state);
   return plan;
 }
 

@@ -22,6 +22,8 @@ void AnswerTally::add(const Admitted& admitted) {
 
 void AnswerTally::add(const AnswerFinished& finished) {
   completion_tokens += finished.tokens;
+  guessed_tokens += finished.guessed;
+  guessed_right += finished.guessed_right;
   first_tokens += std::min(finished.tokens, 1);
 }
 
@@ -59,6 +61,8 @@ Json timings_json(const AnswerTally& tally) {
       {"predicted_ms", decode_ms},
       {"predicted_per_token_ms", per(decode_ms, decoded)},
       {"predicted_per_second", per(decoded * kSecond, decode_ms)},
+      {"draft_n", tally.guessed_tokens},
+      {"draft_n_accepted", tally.guessed_right},
       {"queue_ms", tally.timings.queue},
       {"tower_ms", tally.timings.tower}
   };

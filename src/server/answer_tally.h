@@ -15,6 +15,8 @@ struct AnswerTally {
   int image_tokens = 0;  // of the prompt; the front end knows
   int completion_tokens = 0;
   int reasoning_tokens = 0;
+  int guessed_tokens = 0;       // before they were drawn
+  int guessed_right = 0;        // of these
   std::string not_cached = {};  // why no more of the prompt was reused
   int first_tokens = 0;         // of answers with a token: what `decode` doesn't hold
   RequestTimings timings = {};
@@ -28,8 +30,8 @@ struct AnswerTally {
 Json usage_json(const AnswerTally& tally);
 
 /// llama-server's `timings`, with `queue_ms` and `tower_ms` beside it. `prompt_ms` is tower and
-/// prefill; `predicted_ms` is what lies behind the first token, and rates are those of the tokens
-/// in it. A rate of no time is 0.
+/// prefill; `draft_n` are tokens that were guessed; `predicted_ms` is what lies behind the first
+/// token, and rates are those of the tokens in it. A rate of no time is 0.
 Json timings_json(const AnswerTally& tally);
 
 /// What a client is told of a request that failed.

@@ -25,6 +25,9 @@ Json slots(const ModelService& service) {
       {"prompt_tokens", status.prompt_tokens},
       {"cached_tokens", status.cached_tokens},
       {"answer_tokens", status.answer_tokens},
+      {"guessed_tokens", status.guessed_tokens},
+      {"guessed_right", status.guessed_right},
+      {"preempted", status.preempted},
       {"pictures_encoded", status.pictures_encoded},
       {"pictures_cached", status.pictures_cached},
       {"steps", status.steps},
@@ -62,6 +65,8 @@ Json props(const ModelService& service) {
       {"request_seconds", serving.request_seconds},
       {"prefill_chunk", serving.prefill_chunk},
       {"kv_bits", serving.kv_bits},
+      {"prompt_lookup", serving.prompt_lookup},
+      {"answer_piece", serving.answer_piece},
       {"memory", serving.memory},
       {"prefix_memory", serving.prefix_memory},
       {"feature_memory", serving.feature_memory},
@@ -98,6 +103,15 @@ std::vector<Metric> serving_metrics(const ServingStatus& status) {
           number(status.cached_tokens)
       ),
       counter("whimbrel_answer_tokens_total", "Answer tokens", number(status.answer_tokens)),
+      counter(
+          "whimbrel_guessed_tokens_total",
+          "Answer tokens guessed before they were drawn",
+          number(status.guessed_tokens)
+      ),
+      counter(
+          "whimbrel_guessed_right_total", "Of these, those drawn", number(status.guessed_right)
+      ),
+      counter("whimbrel_preemptions_total", "Requests that gave way", number(status.preempted)),
       counter("whimbrel_pictures_encoded_total", "Towers run", number(status.pictures_encoded)),
       counter("whimbrel_pictures_cached_total", "Towers not run", number(status.pictures_cached)),
       counter("whimbrel_steps_total", "Steps of the engine", number(status.steps)),

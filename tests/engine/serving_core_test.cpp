@@ -11,9 +11,12 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "engine/prepare.h"
 #include "generate/generate.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
+#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
@@ -89,6 +92,23 @@ class ServingTest : public testing::Test {
     return greedy(loaded_.prompt({file}, text));
   }
 
+  /// Nothing ends its answer, so that it comes to say the same again and again.
+  Request repeating(int max_tokens) const {
+    Request request = asking("What is seven plus eight? Count from 3 to 40.", max_tokens);
+    request.stop_ids.clear();
+    return request;
+  }
+
+  /// One that a tower takes long for.
+  Request large_picture() const {
+    const std::string bytes = read_file(source_dir() / "examples/shapes.png", Fault::input);
+    const MediaOptions large{.min_pixels = 1 << 20, .max_pixels = 2 << 20};
+    const std::string text = "<|vision_start|><|image_pad|><|vision_end|>What is this?";
+    return greedy(
+        prepare_raw(loaded_.frontend, text, {{.source = "large", .bytes = bytes}}, large).prompt
+    );
+  }
+
   /// Text, one picture and two, greedy and sampled.
   std::vector<Request> mixed_requests() const {
     Request sampled = asking("Tell me something.");
@@ -118,6 +138,12 @@ class ServingTest : public testing::Test {
     running->sink = [outcome](const Event& event) { (*outcome)(event); };
     core.add(std::move(running));
     return outcome;
+  }
+
+  /// Memory for two requests with a first piece of their answers.
+  uint64_t two_pieces(Request request) const {
+    request.max_tokens = 256;
+    return 2 * core().bytes_of(request) + 1000;
   }
 
   static void run(ServingCore& core) {
@@ -169,53 +195,118 @@ TEST_F(ServingTest, a_limit_and_a_stop_text_end_an_answer) {
 
 /// The same tokens whoever shares the batch, whatever is kept of prompts before, and whoever
 /// leaves in between.
-TEST_F(ServingTest, random_mixes_answer_as_each_alone) {
-  const std::vector<Request> kinds = mixed_requests();
-  std::vector<std::vector<int32_t>> expected;
-  for (const Request& kind : kinds) {
-    expected.push_back(alone(kind).ids.at(0));
+class RandomMixes : public ServingTest {
+ protected:
+  RandomMixes() {
+    for (const Request& kind : mixed_requests()) {
+      add_kind(kind);
+    }
+    add_kind(repeating(250));
+    add_kind(two_answers(40));
   }
-  std::mt19937 random(1);
-  ServingCore shared = core();  // what one mix leaves, the next one finds
-  for (int mix = 0; mix < 200; ++mix) {
-    SCOPED_TRACE("mix " + std::to_string(mix));
-    struct Waiting {
-      size_t kind;
-      uint64_t id;
-      std::shared_ptr<Outcome> outcome;
-      bool cancelled = false;
-    };
-    std::vector<Waiting> waiting;
-    const size_t arrivals = 2 + random() % 5;
-    while (shared.busy() || waiting.size() < arrivals) {
-      if (waiting.size() < arrivals && (!shared.busy() || random() % 4 == 0)) {
-        const size_t kind = random() % kinds.size();
-        Request request = kinds[kind];
-        request.scope = random() % 2 == 0 ? "one" : "other";
-        std::shared_ptr<Outcome> outcome = add(shared, request);
-        waiting.push_back({kind, last_id_, outcome});
+
+  void add_kind(const Request& kind) {
+    kinds_.push_back(kind);
+    expected_.push_back(alone(kind).ids);
+  }
+
+  Request two_answers(int max_tokens) const {
+    Request request = repeating(max_tokens);
+    request.sampling.temperature = 0.8;
+    request.sampling.seed = 7;
+    request.choices = 2;
+    return request;
+  }
+
+  struct Arrival {
+    size_t kind;
+    uint64_t id;
+    std::shared_ptr<Outcome> outcome;
+    bool cancelled = false;
+  };
+
+  Arrival arrive(ServingCore& core, std::mt19937& random) {
+    const size_t kind = random() % kinds_.size();
+    Request request = kinds_[kind];
+    request.scope = random() % 2 == 0 ? "one" : "other";
+    std::shared_ptr<Outcome> outcome = add(core, std::move(request));
+    return {kind, last_id_, outcome};
+  }
+
+  void run_mix(ServingCore& core, std::mt19937& random) {
+    std::vector<Arrival> arrivals;
+    const size_t count = 2 + random() % 5;
+    while (core.busy() || arrivals.size() < count) {
+      if (arrivals.size() < count && (!core.busy() || random() % 4 == 0)) {
+        arrivals.push_back(arrive(core, random));
       }
-      shared.step();
+      core.step();
       if (random() % 40 == 0) {
-        Waiting& leaving = waiting[random() % waiting.size()];
+        Arrival& leaving = arrivals[random() % arrivals.size()];
         leaving.cancelled = leaving.cancelled || leaving.outcome->last_events == 0;
-        shared.cancel(leaving.id);
+        core.cancel(leaving.id);
       }
     }
-    for (const Waiting& each : waiting) {
+    for (const Arrival& each : arrivals) {
       EXPECT_EQ(each.outcome->last_events, 1);
       EXPECT_EQ(each.outcome->failed.has_value(), each.cancelled);
       if (!each.cancelled) {
-        EXPECT_EQ(each.outcome->ids.at(0), expected[each.kind]) << "kind " << each.kind;
+        EXPECT_EQ(each.outcome->ids, expected_[each.kind]) << "kind " << each.kind;
       }
     }
   }
-  const ServingStatus status = shared.status();
-  EXPECT_EQ(status.running + status.queued, 0);
-  EXPECT_EQ(status.memory_used, status.prefix_bytes + status.feature_bytes);
-  EXPECT_GT(status.cached_tokens, 0U);
+
+  /// What one mix leaves, the next one finds.
+  ServingStatus run_mixes(const ServingOptions& options) {
+    std::mt19937 random(1);
+    ServingCore shared = core(options);
+    for (int mix = 0; mix < 200; ++mix) {
+      SCOPED_TRACE("mix " + std::to_string(mix));
+      run_mix(shared, random);
+    }
+    ServingStatus status = shared.status();
+    EXPECT_EQ(status.running + status.queued, 0);
+    EXPECT_EQ(status.memory_used, status.prefix_bytes + status.feature_bytes);
+    EXPECT_GT(status.cached_tokens, 0U);
+    EXPECT_GT(status.cancelled, 0U);
+    return status;
+  }
+
+  std::vector<Request> kinds_;
+  std::vector<std::map<int, std::vector<int32_t>>> expected_;  // of each kind, by choice
+};
+
+TEST_F(RandomMixes, answer_as_each_alone) {
+  const ServingStatus status = run_mixes(options());
   EXPECT_GT(status.pictures_cached, 0U);
-  EXPECT_GT(status.cancelled, 0U);
+  EXPECT_EQ(status.guessed_tokens + status.preempted, 0U);
+}
+
+TEST_F(RandomMixes, with_guesses_answer_as_each_alone) {
+  ServingOptions guessing = options();
+  guessing.prompt_lookup = 5;
+  const ServingStatus status = run_mixes(guessing);
+  EXPECT_GT(status.guessed_right, 100U);
+  EXPECT_GT(status.guessed_tokens, status.guessed_right);
+}
+
+TEST_F(RandomMixes, that_give_way_answer_as_each_alone) {
+  ServingOptions little = options();
+  little.prompt_lookup = 3;
+  little.answer_piece = 16;
+  little.memory = 0;
+  kinds_.resize(4);  // texts and one picture: what fits into little
+  expected_.resize(4);
+  add_kind(repeating(250));
+  for (const int tokens : {250, 270, 290}) {
+    add_kind(two_answers(tokens));
+  }
+  for (const Request& kind : kinds_) {
+    little.memory = std::max(little.memory, core().bytes_of(kind));
+  }
+  little.prefix_memory = little.memory / 4;
+  little.feature_memory = little.memory / 4;
+  EXPECT_GT(run_mixes(little).preempted, 10U);
 }
 
 TEST_F(ServingTest, a_second_turn_reads_what_is_new) {
@@ -313,6 +404,131 @@ TEST_F(ServingTest, requests_wait_for_memory_and_all_are_answered) {
   EXPECT_EQ(server.status().memory_used, server.status().prefix_bytes);
 }
 
+/// Old requests go on, the last one waits again, and it has the text that it would have alone.
+TEST_F(ServingTest, where_memory_ends_the_last_request_gives_way) {
+  Request request = repeating(600);
+  request.sampling.temperature = 1;
+  request.sampling.seed = 3;
+  ServingOptions little = options();
+  little.answer_piece = 256;
+  little.memory = two_pieces(request);
+  ServingCore server = core(little);
+  const std::vector<int32_t> expected = alone(request).ids.at(0);
+  ASSERT_EQ(expected.size(), 600U);
+  const std::shared_ptr<Outcome> first = add(server, request);
+  const std::shared_ptr<Outcome> second = add(server, request);
+  server.step();
+  EXPECT_EQ(server.status().running, 2) << "the whole answers of both wouldn't fit";
+  while (server.status().preempted == 0) {
+    server.step();
+    ASSERT_TRUE(server.busy());
+  }
+  EXPECT_EQ(server.status().running, 1);
+  EXPECT_EQ(server.status().queued, 1);
+  EXPECT_EQ(first->last_events, 0) << "it goes on";
+  run(server);
+  EXPECT_EQ(first->ids.at(0), expected);
+  EXPECT_EQ(second->ids.at(0), expected);
+  EXPECT_EQ(second->progress.back(), request.prompt.tokens());
+  EXPECT_EQ(std::ranges::count(second->progress, request.prompt.tokens()), 1) << "told once";
+  EXPECT_EQ(server.status().finished, 2U);
+}
+
+TEST_F(ServingTest, who_gave_way_is_in_no_queue_and_can_be_cancelled) {
+  const Request request = repeating(600);
+  ServingOptions little = options();
+  little.answer_piece = 256;
+  little.queue_seconds = 0.001;
+  little.memory = two_pieces(request);
+  ServingCore server = core(little);
+  const std::shared_ptr<Outcome> first = add(server, request);
+  const std::shared_ptr<Outcome> second = add(server, request);
+  while (server.status().preempted == 0) {
+    server.step();
+    ASSERT_TRUE(server.busy());
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  server.step();
+  EXPECT_EQ(second->last_events, 0) << "it left the queue in time";
+  server.cancel(last_id_);
+  EXPECT_EQ(second->failed->fault, Fault::interrupted);
+  run(server);
+  EXPECT_EQ(first->ids.at(0).size(), 600U);
+  EXPECT_EQ(server.status().memory_used, server.status().prefix_bytes);
+}
+
+/// Who was interrupted and asks again does not wait for the same rows twice.
+TEST_F(ServingTest, what_an_interrupted_request_read_is_kept) {
+  ServingCore server = core();
+  const Request request = picture();
+  add(server, request);
+  server.step();
+  server.step();
+  server.step();
+  server.cancel(last_id_);
+  const std::shared_ptr<Outcome> again = add(server, request);
+  run(server);
+  EXPECT_GT(again->admitted.cached_tokens, 0);
+  EXPECT_EQ(again->ids.at(0), alone(request).ids.at(0));
+}
+
+/// Guesses change how many steps there are, and nothing else.
+TEST_F(ServingTest, right_guesses_save_steps) {
+  const Request request = repeating(300);
+  ServingCore plain = core();
+  const std::shared_ptr<Outcome> expected = add(plain, request);
+  run(plain);
+  ServingOptions guessing = options();
+  guessing.prompt_lookup = 8;
+  ServingCore server = core(guessing);
+  const std::shared_ptr<Outcome> found = add(server, request);
+  run(server);
+  EXPECT_EQ(found->ids, expected->ids);
+  const ServingStatus status = server.status();
+  EXPECT_GT(status.guessed_right, 0U);
+  EXPECT_EQ(status.steps + status.guessed_right, plain.status().steps);
+  EXPECT_EQ(found->ends.at(0).guessed_right, static_cast<int>(status.guessed_right));
+  EXPECT_EQ(found->ends.at(0).guessed, static_cast<int>(status.guessed_tokens));
+}
+
+/// Its blocks are pauses: nobody waits for the whole of a large picture.
+TEST_F(ServingTest, answers_go_on_while_a_tower_works) {
+  ServingCore server = core();
+  const std::shared_ptr<Outcome> answer = add(server, repeating(400));
+  server.step();
+  const std::shared_ptr<Outcome> looking = add(server, large_picture());
+  const size_t before = answer->tokens.size();
+  size_t meanwhile = 0;
+  int breaths = 0;
+  while (server.status().pictures_encoded == 0) {
+    server.step([&] {
+      ++breaths;
+      meanwhile = answer->tokens.size();
+    });
+  }
+  EXPECT_GT(breaths, 3) << "between its blocks";
+  EXPECT_GT(meanwhile, before + 1) << "tokens came within the tower's step";
+  run(server);
+  EXPECT_EQ(answer->ids, alone(repeating(400)).ids);
+  EXPECT_EQ(looking->ids, alone(large_picture()).ids);
+}
+
+TEST_F(ServingTest, a_tower_that_nobody_waits_for_stops) {
+  ServingCore server = core();
+  const std::shared_ptr<Outcome> gone = add(server, picture());
+  int breaths = 0;
+  while (server.busy()) {
+    server.step([&] {
+      ++breaths;
+      server.cancel(last_id_);
+    });
+  }
+  EXPECT_EQ(breaths, 1);
+  EXPECT_EQ(gone->failed->fault, Fault::interrupted);
+  EXPECT_EQ(server.status().pictures_encoded, 0U);
+  EXPECT_EQ(server.status().memory_used, server.status().prefix_bytes);
+}
+
 TEST_F(ServingTest, log_probabilities_are_the_model_s) {
   Request request = asking("What is 53 minus 44?");
   request.top_logprobs = 3;
@@ -358,7 +574,9 @@ TEST_F(ServingTest, a_cancelled_request_gives_its_memory_back) {
   server.cancel(running_id);
   EXPECT_EQ(running->failed->fault, Fault::interrupted);
   EXPECT_FALSE(server.busy());
-  EXPECT_EQ(server.status().memory_used, server.status().feature_bytes);
+  EXPECT_EQ(
+      server.status().memory_used, server.status().feature_bytes + server.status().prefix_bytes
+  );
   server.cancel(running_id);  // nothing is left of it
   EXPECT_EQ(server.status().cancelled, 2U);
 }

@@ -87,6 +87,24 @@ TEST(StepPlan, an_answer_that_lost_its_cache_is_read_again) {
   );
 }
 
+TEST(StepPlan, guesses_take_the_rows_that_answers_leave) {
+  SequenceState first = answering(1, 10, 5);
+  first.guesses = 4;
+  SequenceState second = answering(2, 20, 1);
+  second.guesses = 4;
+  StepState state{.sequences = {first, second}, .most_decode_rows = 8};
+  EXPECT_EQ(plan_step(state).decode, (std::vector<StepRows>{{1, 14, 19}, {2, 20, 23}}));
+  state.most_decode_rows = 1;
+  EXPECT_EQ(plan_step(state).decode, (std::vector<StepRows>{{1, 14, 15}, {2, 20, 21}}));
+}
+
+TEST(StepPlan, nothing_is_guessed_behind_what_is_read_again) {
+  SequenceState sequence = answering(1, 10, 7);
+  sequence.guesses = 4;
+  sequence.cached = 12;
+  EXPECT_EQ(plan_step({.sequences = {sequence}}).decode, (std::vector<StepRows>{{1, 12, 17}}));
+}
+
 /// A sequence of random length, with pictures, that is taken through steps as the engine does.
 struct Simulated {
   SequenceState state;
