@@ -47,6 +47,10 @@ class Server:
         self.process.stderr.close()
         return code
 
+    def end_tokens(self) -> list[int]:
+        body = {"content": "<|im_end|><|endoftext|>", "parse_special": True}
+        return self.call("POST", "/tokenize", body)[1]["tokens"]
+
     def request(self, method: str, path: str, body=None, headers=None) -> tuple[int, str, str]:
         """Status, content type and text of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
@@ -289,6 +293,26 @@ class Pairs(ServedCase):
         self.assertLessEqual(max(abs(pixel - exact) for pixel, exact in near), 0.5)
 
 
+class GuessingChats(Chats):
+    """All of that again, where answers are guessed ahead and requests may give way."""
+
+    FLAGS = ("--prompt-lookup", "8", "--preempt")
+
+    def test_guesses_are_counted(self):
+        question = asking("Say seven seven seven seven seven seven.")
+        bias = {str(token): -100 for token in self.server.end_tokens()}
+        answer = self.server.chat(question, max_tokens=300, logit_bias=bias)
+        timings = answer["timings"]
+        self.assertGreater(timings["draft_n_accepted"], 0)
+        self.assertGreaterEqual(timings["draft_n"], timings["draft_n_accepted"])
+        self.assertEqual(answer["usage"]["completion_tokens"], 300)
+        slots = self.server.call("GET", "/slots")[1]
+        self.assertGreaterEqual(slots["guessed_right"], timings["draft_n_accepted"])
+        self.assertEqual(slots["preempted"], 0)
+        props = self.server.call("GET", "/props")[1]
+        self.assertEqual((props["prompt_lookup"], props["answer_piece"]), (8, 256))
+
+
 class OtherApis(ServedCase):
     def test_text_completions(self):
         prompt = "What is 53 minus 44?"
@@ -483,6 +507,8 @@ class Starts(CliTest):
     def test_wrong_flags(self):
         self.assert_error(run("serve", "-m", BUNDLED, "--ctx", 10**7), 2, "--ctx")
         self.assert_error(run("serve", "-m", BUNDLED, "--parallel", 0), 2, "--parallel")
+        result = run("serve", "-m", BUNDLED, "--prompt-lookup", 16)
+        self.assert_error(result, 2, "--prompt-lookup")
         self.assert_error(run("serve", "-m", "no-such-model"), 3, "no-such-model")
 
 

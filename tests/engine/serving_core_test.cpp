@@ -16,81 +16,16 @@
 #include "generate/generate.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
+#include "tests/support/serving.h"
 #include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
 
-/// What became of a request.
-struct Outcome {
-  std::map<int, std::string> texts;  // by choice
-  std::map<int, std::vector<int32_t>> ids;
-  std::map<int, AnswerFinished> ends;
-  std::vector<AnswerToken> tokens;
-  std::vector<int> progress;
-  Admitted admitted;
-  int last_events = 0;  // RequestFinished or RequestFailed
-  std::optional<RequestFailed> failed;
-
-  void operator()(const Event& event) {
-    ASSERT_EQ(last_events, 0) << "an event behind the last one";
-    if (const auto* token = std::get_if<AnswerToken>(&event)) {
-      texts[token->choice] += token->text;
-      ids[token->choice].push_back(token->id);
-      tokens.push_back(*token);
-    } else if (const auto* end = std::get_if<AnswerFinished>(&event)) {
-      texts[end->choice] += end->text;
-      ends[end->choice] = *end;
-    } else if (const auto* progress_event = std::get_if<PromptProgress>(&event)) {
-      progress.push_back(progress_event->done);
-    } else if (const auto* admitted_event = std::get_if<Admitted>(&event)) {
-      admitted = *admitted_event;
-    } else {
-      ++last_events;
-      if (const auto* failure = std::get_if<RequestFailed>(&event)) {
-        failed = *failure;
-      }
-    }
-  }
-};
-
-class ServingTest : public testing::Test {
+class ServingTest : public testing::Test, protected ServedModel {
  protected:
-  ServingTest() : loaded_(bundled_model("tiny-qwen2-5-vl-4bit")) {}
-
-  ServingOptions options() const {
-    return {
-        .context = 2048,
-        .prefill_chunk = 64,
-        .memory = 256 << 20,
-        .prefix_memory = 64 << 20,
-        .feature_memory = 16 << 20
-    };
-  }
-
-  ServingCore core(const ServingOptions& options) const {
-    return {loaded_.model(), loaded_.frontend.shape, loaded_.frontend.tokenizer, options};
-  }
-  ServingCore core() const { return core(options()); }
-
-  Request greedy(Prompt prompt, int max_tokens = 24) const {
-    Request request{.prompt = std::move(prompt)};
-    request.sampling.temperature = 0;
-    request.max_tokens = max_tokens;
-    request.stop_ids = loaded_.frontend.stop_ids;
-    return request;
-  }
-
-  Request asking(const std::string& text, int max_tokens = 24) const {
-    return greedy(loaded_.prompt({}, text), max_tokens);
-  }
-
-  Request picture(
-      const std::string& text = "Describe this image.",
-      const std::string& file = "examples/shapes.png"
-  ) const {
-    return greedy(loaded_.prompt({file}, text));
-  }
+  explicit ServingTest(const char* model = "tiny-qwen2-5-vl-4bit")
+      : ServedModel(bundled_model(model)) {}
 
   /// Nothing ends its answer, so that it comes to say the same again and again.
   Request repeating(int max_tokens) const {
@@ -128,39 +63,11 @@ class ServingTest : public testing::Test {
     };
   }
 
-  /// Puts a request into a core's queue; the outcome fills as the core goes on.
-  std::shared_ptr<Outcome> add(ServingCore& core, Request request) {
-    auto outcome = std::make_shared<Outcome>();
-    auto running = std::make_shared<RunningRequest>();
-    running->id = ++last_id_;
-    running->key = prefix_key(request.prompt);
-    running->request = std::move(request);
-    running->sink = [outcome](const Event& event) { (*outcome)(event); };
-    core.add(std::move(running));
-    return outcome;
-  }
-
   /// Memory for two requests with a first piece of their answers.
   uint64_t two_pieces(Request request) const {
     request.max_tokens = 256;
     return 2 * core().bytes_of(request) + 1000;
   }
-
-  static void run(ServingCore& core) {
-    while (core.busy()) {
-      core.step();
-    }
-  }
-
-  Outcome alone(Request request) {
-    ServingCore fresh = core();
-    const std::shared_ptr<Outcome> outcome = add(fresh, std::move(request));
-    run(fresh);
-    return *outcome;
-  }
-
-  LoadedModel loaded_;
-  uint64_t last_id_ = 0;
 };
 
 TEST_F(ServingTest, an_answer_is_that_of_generate) {
@@ -472,9 +379,20 @@ TEST_F(ServingTest, what_an_interrupted_request_read_is_kept) {
   EXPECT_EQ(again->ids.at(0), alone(request).ids.at(0));
 }
 
-/// Guesses change how many steps there are, and nothing else.
-TEST_F(ServingTest, right_guesses_save_steps) {
-  const Request request = repeating(300);
+class EveryFamily : public ServingTest, public testing::WithParamInterface<const char*> {
+ protected:
+  EveryFamily() : ServingTest(GetParam()) {}
+};
+
+/// Guesses change how many steps there are, and not a bit of a logit.
+TEST_P(EveryFamily, right_guesses_save_steps) {
+  std::string much;
+  for (int i = 0; i < 300; ++i) {
+    much += " and " + std::to_string(i % 7);
+  }
+  Request request = greedy(loaded_.prompt({"examples/shapes.png"}, "Count" + much), 200);
+  request.stop_ids.clear();
+  request.top_logprobs = 2;
   ServingCore plain = core();
   const std::shared_ptr<Outcome> expected = add(plain, request);
   run(plain);
@@ -484,12 +402,29 @@ TEST_F(ServingTest, right_guesses_save_steps) {
   const std::shared_ptr<Outcome> found = add(server, request);
   run(server);
   EXPECT_EQ(found->ids, expected->ids);
+  for (size_t i = 0; i < found->tokens.size(); ++i) {
+    const AnswerToken& token = found->tokens[i];
+    EXPECT_EQ(token.logprob->logprob, expected->tokens[i].logprob->logprob) << i;
+    EXPECT_EQ(token.top_logprobs[1].logprob, expected->tokens[i].top_logprobs[1].logprob) << i;
+  }
   const ServingStatus status = server.status();
-  EXPECT_GT(status.guessed_right, 0U);
+  EXPECT_GT(status.guessed_right, 20U);
   EXPECT_EQ(status.steps + status.guessed_right, plain.status().steps);
   EXPECT_EQ(found->ends.at(0).guessed_right, static_cast<int>(status.guessed_right));
   EXPECT_EQ(found->ends.at(0).guessed, static_cast<int>(status.guessed_tokens));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Families,
+    EveryFamily,
+    testing::Values(
+        "tiny-qwen2-vl-4bit",
+        "tiny-qwen2-5-vl",
+        "tiny-qwen2-5-vl-4bit",
+        "tiny-qwen3-vl-4bit",
+        "tiny-qwen3-vl-moe-4bit"
+    )
+);
 
 /// Its blocks are pauses: nobody waits for the whole of a large picture.
 TEST_F(ServingTest, answers_go_on_while_a_tower_works) {
