@@ -2,6 +2,7 @@
 """What a server makes of a model that `whimbrel bench` measures alone: figures, as JSON.
 
     bench/serve_figures.py build/whimbrel -m DIR decode          # clients at once against bench --rows
+    bench/serve_figures.py build/whimbrel -m DIR lookup          # where all guesses are right
     bench/serve_figures.py build/whimbrel -m DIR second_turn     # about the same picture
     bench/serve_figures.py build/whimbrel -m DIR gap             # of a stream, while a large picture is read
 
@@ -61,22 +62,28 @@ class Stream:
     def __init__(self, answer: serve_load.Answer, begin: float):
         if answer.status != 200:
             raise RuntimeError(answer.body.decode())
-        frames = [f[6:] for f in answer.body.split(b"\n\n") if f.startswith(b"data: ")]
-        chunks = [json.loads(f) for f in frames if f != b"[DONE]"]
         self.begin = begin
-        self.timings = chunks[-1]["timings"]
         self.text = ""
         self.pieces = []  # with text
-        for chunk, arrival in zip(chunks, answer.arrivals):
-            if chunk["choices"] and (text := chunk["choices"][0]["delta"].get("content")):
-                self.text += text
-                self.pieces.append(arrival)
+        for chunk, arrival in zip(answer.chunks, answer.arrivals, strict=True):
+            for frame in chunk.split(b"\n\n"):
+                self.take(frame, arrival)
+
+    def take(self, frame: bytes, arrival: float):
+        if not frame.startswith(b"data: {"):
+            return  # the end, or a comment that keeps the connection
+        event = json.loads(frame[6:])
+        self.timings = event.get("timings")
+        if event["choices"] and (text := event["choices"][0]["delta"].get("content")):
+            self.text += text
+            self.pieces.append(arrival)
 
     def first(self) -> float:
         return self.pieces[0] - self.begin
 
     def longest_gap(self, after: float, before: float) -> float:
-        inside = [p for p in self.pieces if after <= p <= before]
+        """Between two pieces, the span's own ends included where none came there."""
+        inside = [after, *(p for p in self.pieces if after < p < before), before]
         return max(b - a for a, b in zip(inside, inside[1:]))
 
 
@@ -127,6 +134,18 @@ def spread(values: list[float]) -> dict:
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
+def lookup(options: argparse.Namespace) -> dict:
+    """One client, and all of them. A model of zeros says one token for ever: every guess is right."""
+    rows = []
+    for guesses in (0, 2, 4, 8, 15):
+        with serving(options, "--prompt-lookup", str(guesses)) as server:
+            asyncio.run(ask_together(server, 1, 8))  # warm
+            one = [asyncio.run(ask_together(server, 1, options.tokens)) for _ in range(options.rounds)]
+            all_of_them = asyncio.run(ask_together(server, options.clients, options.tokens))
+        rows.append({"guesses": guesses, "one_tok_s": spread(one), "clients_tok_s": all_of_them})
+    return {"clients": options.clients, "rows": rows}
+
+
 def decode(options: argparse.Namespace) -> dict:
     served, alone, fractions = [], [], []
     for _ in range(options.rounds):
@@ -163,11 +182,11 @@ def second_turn(options: argparse.Namespace) -> dict:
     return {"turns": turns, **{name: spread([turn[name] for turn in turns]) for name in names}}
 
 
-async def one_beside_another(server: urllib.parse.SplitResult, side: int, tokens: int) -> dict:
+async def one_beside_another(server: urllib.parse.SplitResult, side: int, tokens: int, seed: int) -> dict:
     running = asyncio.create_task(chat(server, [user(PROMPT)], tokens))
     await asyncio.sleep(2)
     begin = time.monotonic()
-    looking = await chat(server, [user("Describe this image.", noise_png(side, 1))], 4, side**2)
+    looking = await chat(server, [user("Describe this image.", noise_png(side, seed))], 4, side**2)
     end = begin + looking.first()
     stream = await running
     if stream.pieces[-1] < end:
@@ -186,8 +205,8 @@ async def one_beside_another(server: urllib.parse.SplitResult, side: int, tokens
 def gap(options: argparse.Namespace) -> dict:
     with serving(options, "--max-pixels", str(options.side**2)) as server:
         rounds = [
-            asyncio.run(one_beside_another(server, options.side, options.tokens))
-            for _ in range(options.rounds)
+            asyncio.run(one_beside_another(server, options.side, options.tokens, seed))
+            for seed in range(options.rounds)
         ]
     return {"rounds": rounds}
 
@@ -195,7 +214,7 @@ def gap(options: argparse.Namespace) -> dict:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary", type=pathlib.Path)
-    parser.add_argument("figure", choices=[f.__name__ for f in (decode, second_turn, gap)])
+    parser.add_argument("figure", choices=[f.__name__ for f in (decode, lookup, second_turn, gap)])
     parser.add_argument("-m", "--model", required=True)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=128, help="of an answer")

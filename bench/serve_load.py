@@ -25,17 +25,19 @@ MAX_TOKENS = 24
 
 
 class Answer:
-    """A response as it comes: status, and the arrival of each piece of its body."""
+    """A response as it comes: status, body, and of one in chunks each with its arrival."""
 
     def __init__(self):
         self.status = 0
         self.body = bytearray()
+        self.chunks = []
         self.arrivals = []
 
 
 async def read_chunks(reader: asyncio.StreamReader, answer: Answer):
     while size := int(await reader.readline(), 16):
-        answer.body += await reader.readexactly(size)
+        answer.chunks.append(await reader.readexactly(size))
+        answer.body += answer.chunks[-1]
         answer.arrivals.append(time.monotonic())
         await reader.readexactly(2)
     await reader.readline()

@@ -203,13 +203,15 @@ std::string log_line(const http::AccessLogEntry& entry) {
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// A quarter of the memory each for prompts and for pictures that may come again.
+/// A quarter of the memory each for prompts and for pictures that may come again; beside it as much
+/// for pictures that wait.
 ServingOptions serving_options(const ServeFlags& flags, const ModelShape& shape) {
   ServingOptions options = flags.serving;
   options.context = context_of(flags, shape);
   options.answer_piece = flags.preempt ? kAnswerPiece : 0;
   options.memory =
       flags.memory_mib ? *flags.memory_mib << 20 : memory_for_requests().value_or(kDefaultMemory);
+  options.queue_memory = options.memory / 4;
   options.prefix_memory = options.memory / 4;
   options.feature_memory = options.memory / 4;
   return options;

@@ -28,6 +28,7 @@ struct RunningRequest {
   std::vector<nn::Features> features = {};  // of each picture and video, once a tower has seen it
   std::vector<bool> encoded = {};
   int open_answers = 0;  // 0: not begun
+  int told = 0;          // tokens of the prompt, of which it was said that they were read
   bool ended = false;    // its last event was sent
   Stopwatch since_submitted = {};
   Stopwatch since_admitted = {};

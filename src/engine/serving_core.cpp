@@ -36,6 +36,14 @@ nn::Features no_features() {
   return {mx::array(0.0F), {}};
 }
 
+uint64_t media_bytes(const Prompt& prompt) {
+  uint64_t bytes = 0;
+  for (const MediaSpan& span : prompt.media) {
+    bytes += span.patches.values.size() * sizeof(float);
+  }
+  return bytes;
+}
+
 void forget_features(RunningRequest& request) {
   const size_t media = request.request.prompt.media.size();
   request.features.assign(media, no_features());
@@ -76,15 +84,14 @@ uint64_t ServingCore::bytes_of(const Request& request) const {
 }
 
 uint64_t ServingCore::bytes_of(const Request& request, int answers, int answer_tokens) const {
+  return media_bytes(request.prompt) +
+         static_cast<uint64_t>(answers) * cache_bytes(request.prompt.tokens() + answer_tokens);
+}
+
+uint64_t ServingCore::cache_bytes(int tokens) const {
   const ops::KVFormat format =
       ops::kv_format(options_.kv_bits, model_.kv_dtype(), shape_.heads.head_dim);
-  const int tokens = request.prompt.tokens() + answer_tokens;
-  uint64_t bytes = static_cast<uint64_t>(answers) *
-                   nn::kv_cache_bytes(shape_.layers, shape_.heads, format, tokens);
-  for (const MediaSpan& span : request.prompt.media) {
-    bytes += span.patches.values.size() * sizeof(float);
-  }
-  return bytes;
+  return nn::kv_cache_bytes(shape_.layers, shape_.heads, format, tokens);
 }
 
 void ServingCore::add(std::shared_ptr<RunningRequest> request) {
@@ -95,8 +102,7 @@ void ServingCore::cancel(uint64_t id) {
   const RequestFailed cancelled{.fault = Fault::interrupted, .message = "[request] cancelled"};
   const auto queued = std::ranges::find(waiting_, id, [](const auto& r) { return r->id; });
   if (queued != waiting_.end()) {
-    const std::shared_ptr<RunningRequest> request = std::move(*queued);
-    waiting_.erase(queued);
+    const std::shared_ptr<RunningRequest> request = *queued;
     return fail(*request, cancelled);
   }
   const auto running =
@@ -124,10 +130,18 @@ void ServingCore::end_all(const RequestFailed& failure) {
   remove_finished();
 }
 
+void ServingCore::Queue::add(const Prompt& prompt) {
+  ++requests;
+  tokens += prompt.tokens();
+  bytes += media_bytes(prompt);
+}
+
 ServingCore::Queue ServingCore::queue() const {
-  Queue queue{.requests = static_cast<int>(waiting_.size())};
+  Queue queue;
   for (const std::shared_ptr<RunningRequest>& request : waiting_) {
-    queue.tokens += request->request.prompt.tokens();
+    if (request->open_answers == 0) {  // not who gave way
+      queue.add(request->request.prompt);
+    }
   }
   return queue;
 }
@@ -142,8 +156,8 @@ void ServingCore::step(const Breath& breath) {
 
 StepPlan ServingCore::next_plan(bool in_tower) {
   end_overdue();
+  grow_answers();  // first: who came later must not take what they need
   admit();
-  grow_answers();
   return plan_step(step_state(in_tower));
 }
 
@@ -179,13 +193,12 @@ void ServingCore::end_overdue() {
     const bool over = is_over(request.since_submitted.milliseconds(), seconds);
     return over ? std::optional(overdue(timeout, seconds)) : std::nullopt;
   };
-  std::erase_if(waiting_, [&](const std::shared_ptr<RunningRequest>& request) {
-    const std::optional<RequestFailed> failure = timeout_of(*request);
-    if (failure) {
+  const std::deque<std::shared_ptr<RunningRequest>> waiting = waiting_;
+  for (const std::shared_ptr<RunningRequest>& request : waiting) {
+    if (const std::optional<RequestFailed> failure = timeout_of(*request)) {
       fail(*request, *failure);
     }
-    return failure.has_value();
-  });
+  }
 }
 
 // ---- admission
@@ -199,7 +212,10 @@ void ServingCore::admit() {
       return;
     }
     const int room = answer_room(next);
-    if (!fits(missing_bytes(next, answers, room))) {
+    // Who gave way must not do so again at once.
+    const int headroom = next.open_answers > 0 ? running : 0;
+    const uint64_t piece = cache_bytes(options_.answer_piece);
+    if (!fits(missing_bytes(next, answers, room) + static_cast<uint64_t>(headroom) * piece)) {
       return;
     }
     // What is found outlives its entry, which may have to give way to this very request.
@@ -336,6 +352,7 @@ int ServingCore::open_answers() const {
   return answers;
 }
 
+/// In the order in which they came.
 std::vector<RunningRequest*> ServingCore::running() const {
   std::vector<RunningRequest*> requests;
   for (const Sequence& s : sequences_) {
@@ -343,6 +360,7 @@ std::vector<RunningRequest*> ServingCore::running() const {
       requests.push_back(s.request.get());
     }
   }
+  std::ranges::sort(requests, {}, &RunningRequest::id);
   return requests;
 }
 
@@ -397,6 +415,7 @@ void ServingCore::fail(RunningRequest& request, RequestFailed failure) {
       finished_.push_back(s.id);
     }
   }
+  std::erase_if(waiting_, [&request](const auto& waiting) { return waiting.get() == &request; });
   std::erase_if(paused_, [&request](const Sequence& s) { return s.request.get() == &request; });
   ++(failure.fault == Fault::interrupted ? counts_.cancelled : counts_.failed);
   request.sink(std::move(failure));
@@ -428,7 +447,8 @@ void ServingCore::remove_finished() {
 ServingStatus ServingCore::status() const {
   ServingStatus status = counts_;
   status.running = static_cast<int>(running().size());
-  status.queued = static_cast<int>(waiting_.size());
+  status.queued = queue().requests;
+  status.paused = static_cast<int>(waiting_.size()) - status.queued;
   status.memory_budget = ledger_.budget();
   status.memory_used = ledger_.used();
   status.prefix_bytes = prefixes_.bytes();

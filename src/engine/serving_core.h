@@ -43,10 +43,13 @@ class ServingCore {
   /// Ends every request so.
   void end_all(const RequestFailed& failure);
 
-  /// Requests that wait, and the tokens of their prompts.
+  /// Requests that have not begun, and the tokens and bytes of their prompts.
   struct Queue {
     int requests = 0;
     int64_t tokens = 0;
+    uint64_t bytes = 0;
+
+    void add(const Prompt& prompt);
   };
   Queue queue() const;
 
@@ -72,6 +75,7 @@ class ServingCore {
   StepPlan next_plan(bool in_tower);
   void admit();
   uint64_t bytes_of(const Request& request, int answers, int answer_tokens) const;
+  uint64_t cache_bytes(int tokens) const;
   int answered(const RunningRequest& request) const;
   int answer_room(const RunningRequest& request) const;
   uint64_t missing_bytes(const RunningRequest& request, int answers, int room) const;
@@ -89,7 +93,7 @@ class ServingCore {
 
   void run_tower(std::shared_ptr<RunningRequest> request, size_t medium, const Breath& breath);
   nn::Features encode(RunningRequest& request, size_t medium, const Breath& breath);
-  void run_between_blocks();
+  void run_between_blocks(const Breath& breath);
   void run_forward(const StepPlan& plan);
   void advance(const StepPlan& plan);
   mx::array forward(const StepPlan& plan);

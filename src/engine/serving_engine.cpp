@@ -29,21 +29,26 @@ std::optional<uint64_t> ServingEngine::submit(Request request, EventSink sink) {
   running->key = prefix_key(request.prompt);
   running->request = std::move(request);
   running->sink = std::move(sink);
-  const int64_t tokens = running->request.prompt.tokens();
   {
     const std::lock_guard lock(mutex_);
-    const ServingCore::Queue waiting = queue_;
-    if (waiting.requests >= options_.queue ||
-        (waiting.requests > 0 && waiting.tokens + tokens > options_.queue_tokens)) {
+    ServingCore::Queue queue = queue_;
+    queue.add(running->request.prompt);
+    if (!fits(queue)) {
       return std::nullopt;
     }
     running->id = next_id_++;
-    queue_.requests += 1;
-    queue_.tokens += tokens;
+    queue_ = queue;
     added_.push_back(running);
   }
   wake_.notify_one();
   return running->id;
+}
+
+/// One request may wait however large it is: it fits into memory.
+bool ServingEngine::fits(const ServingCore::Queue& queue) const {
+  const bool is_small =
+      queue.tokens <= options_.queue_tokens && queue.bytes <= options_.queue_memory;
+  return queue.requests <= options_.queue && (queue.requests == 1 || is_small);
 }
 
 bool ServingEngine::is_full() const {
@@ -102,8 +107,14 @@ void ServingEngine::require_answerable(const Request& request) const {
 }
 
 void ServingEngine::serve(const std::stop_token& stop) {
-  const auto breathe = [this] {
+  const RequestFailed stopped{
+      .fault = Fault::interrupted, .message = "[request] cancelled: the engine stops"
+  };
+  const auto breathe = [&] {
     take_inbox();
+    if (stop.stop_requested()) {
+      core_.end_all(stopped);
+    }
     publish();
   };
   while (wait_for_work(stop)) {
@@ -112,7 +123,7 @@ void ServingEngine::serve(const std::stop_token& stop) {
     publish();
   }
   take_inbox();
-  core_.end_all({.fault = Fault::interrupted, .message = "[request] cancelled: the engine stops"});
+  core_.end_all(stopped);
   publish();
 }
 
@@ -145,8 +156,7 @@ void ServingEngine::publish() {
   status_ = core_.status();
   queue_ = core_.queue();
   for (const std::shared_ptr<RunningRequest>& request : added_) {
-    queue_.requests += 1;
-    queue_.tokens += request->request.prompt.tokens();
+    queue_.add(request->request.prompt);
   }
 }
 

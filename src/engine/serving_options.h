@@ -14,6 +14,7 @@ struct ServingOptions {
   int parallel = 16;                 // answers that are computed at a time
   int queue = 64;                    // requests that wait
   int64_t queue_tokens = 256 << 10;  // tokens of their prompts
+  uint64_t queue_memory = 1 << 30;   // bytes of their pictures and videos
   double queue_seconds = 60;         // that a request waits at most; 0: as long as it takes
   double request_seconds = 3600;     // that it takes in all; 0: as long as it takes
   int prefill_chunk = 512;           // prompt tokens of a step
@@ -30,7 +31,8 @@ struct ServingOptions {
 /// What a serving engine is doing.
 struct ServingStatus {
   int running = 0;  // requests
-  int queued = 0;
+  int queued = 0;   // that have not begun
+  int paused = 0;   // that gave way
   uint64_t memory_budget = 0;
   uint64_t memory_used = 0;
   uint64_t prefix_bytes = 0;
@@ -44,6 +46,7 @@ struct ServingStatus {
   uint64_t answer_tokens = 0;
   uint64_t guessed_tokens = 0;  // of answers, before they were drawn
   uint64_t guessed_right = 0;   // of these
+  uint64_t prefixes_lost = 0;   // that could not be kept for want of memory
   uint64_t preempted = 0;       // requests that gave way, each time counted
   uint64_t pictures_encoded = 0;
   uint64_t pictures_cached = 0;

@@ -20,6 +20,12 @@ mx::array rows_at(const mx::array& hidden, const std::vector<int32_t>& rows) {
 /// A tower works for a request that ended.
 struct NobodyWaits : std::exception {};
 
+/// What went wrong between two blocks of a tower, which is not its fault.
+struct OthersFailed : std::exception {
+  explicit OthersFailed(std::exception_ptr error) : cause(std::move(error)) {}
+  std::exception_ptr cause;
+};
+
 }  // namespace
 
 /// What is kept of a picture counts as its tower's turn too: it takes no time.
@@ -40,6 +46,8 @@ void ServingCore::run_tower(
     request->encoded[medium] = true;
   } catch (const NobodyWaits&) {
     return;
+  } catch (const OthersFailed& failed) {
+    std::rethrow_exception(failed.cause);
   } catch (const std::exception& error) {
     fail(*request, failure_of(error));
   }
@@ -53,10 +61,7 @@ nn::Features ServingCore::encode(RunningRequest& request, size_t medium, const B
     mx::eval(output);
     ++counts_.steps;
     const Stopwatch pause;
-    if (breath) {
-      breath();
-    }
-    run_between_blocks();
+    run_between_blocks(breath);
     others += pause.milliseconds();
     if (request.ended) {
       throw NobodyWaits();
@@ -69,13 +74,20 @@ nn::Features ServingCore::encode(RunningRequest& request, size_t medium, const B
 }
 
 /// A forward, unless the tower had less time since the last one than that took: each has half.
-void ServingCore::run_between_blocks() {
-  if (since_forward_.milliseconds() < forward_milliseconds_) {
-    return;
-  }
-  const StepPlan plan = next_plan(true);
-  if (!plan.empty()) {
-    run_forward(plan);
+void ServingCore::run_between_blocks(const Breath& breath) {
+  try {
+    if (breath) {
+      breath();
+    }
+    if (since_forward_.milliseconds() < forward_milliseconds_) {
+      return;
+    }
+    const StepPlan plan = next_plan(true);
+    if (!plan.empty()) {
+      run_forward(plan);
+    }
+  } catch (...) {
+    throw OthersFailed(std::current_exception());
   }
 }
 
@@ -98,9 +110,14 @@ void ServingCore::advance(const StepPlan& plan) {
     const Sequence& s = sequence(rows.id);
     mx::eval(s.cache.arrays());
     last_prefilled_ = rows.id;
-    if (s.answer.empty()) {
+    if (rows.end > s.request->told) {  // not again, where it is read again
+      s.request->told = rows.end;
       s.request->sink(PromptProgress{rows.end, s.prompt().tokens()});
-    } else if (rows.end == s.prompt().tokens()) {
+    }
+    if (s.answer.empty()) {
+      continue;
+    }
+    if (rows.end == s.prompt().tokens()) {
       resume_others(rows.id);
     }
   }
@@ -291,8 +308,13 @@ void ServingCore::keep_prefix(Sequence& sequence) {
   }
   const auto cached = static_cast<size_t>(sequence.cache.tokens());
   key.ids.resize(std::min(key.ids.size(), cached));
-  if (!key.ids.empty()) {
+  if (key.ids.empty()) {
+    return;
+  }
+  try {
     prefixes_.put(request.request.scope, std::move(key), std::move(sequence.cache));
+  } catch (const std::exception&) {
+    ++counts_.prefixes_lost;  // the answer is complete without it
   }
 }
 

@@ -61,16 +61,23 @@ std::vector<StepRows> share_rows(const StepState& state) {
 
 std::vector<StepRows> answer_rows(const StepState& state) {
   const auto answers = static_cast<int>(std::ranges::count_if(state.sequences, decodes));
-  int left = std::max(0, state.most_decode_rows - answers);
+  int guesses_left = std::max(0, state.most_decode_rows - answers);
+  int again_left = state.most_rows_again;
   std::vector<StepRows> rows;
   for (const SequenceState& s : state.sequences) {
-    if (!decodes(s)) {
+    const int unread = s.tokens + s.answer - s.cached;
+    if (!decodes(s) || (unread > 1 && again_left == 0)) {
       continue;
     }
-    const int known = s.tokens + s.answer;
-    const int guesses = s.cached + 1 == known ? std::min(s.guesses, left) : 0;
-    rows.push_back({s.id, s.cached, std::min(known, s.cached + state.most_rows) + guesses});
-    left -= guesses;
+    if (unread == 1) {
+      const int guesses = std::min(s.guesses, guesses_left);
+      guesses_left -= guesses;
+      rows.push_back({s.id, s.cached, s.cached + 1 + guesses});
+    } else {
+      const int again = std::min(unread, again_left);
+      again_left -= again;
+      rows.push_back({s.id, s.cached, s.cached + again});
+    }
   }
   return rows;
 }

@@ -22,7 +22,8 @@ struct SequenceState {
 /// All that a step depends on. Sequences stand in the order in which they were admitted.
 struct StepState {
   std::vector<SequenceState> sequences = {};
-  int most_rows = 512;          // of prompts, and of one answer that is read again, in a step
+  int most_rows = 512;          // of prompts
+  int most_rows_again = 64;     // of answers that are read again
   int most_decode_rows = 16;    // of answers that are not read again; guesses take what is left
   bool tower_ran = false;       // in the step before
   bool in_tower = false;        // one is at work: no other begins
@@ -49,10 +50,11 @@ struct StepPlan {
   bool empty() const { return !tower && prefill.empty() && decode.empty(); }
 };
 
-/// Every answer gets its next token in each forward. Prompts share what rows a forward has for
-/// them, beginning with the one behind the last in turn, so that a short prompt does not wait for
-/// the whole of a long one. A picture is encoded between two forwards where others wait for them.
-/// Guesses get what rows the answers leave, the answers that came first before the others.
+/// Every answer that isn't read again gets its next token in each forward. Prompts share what rows
+/// a forward has for them, beginning with the one behind the last in turn, so that a short prompt
+/// does not wait for the whole of a long one. A picture is encoded between two forwards where
+/// others wait for them. Answers that are read again share rows of their own, guesses what rows the
+/// answers leave: those that came first before the others.
 StepPlan plan_step(const StepState& state);
 
 }  // namespace whimbrel

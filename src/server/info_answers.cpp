@@ -15,6 +15,7 @@ Json slots(const ModelService& service) {
   return {
       {"running", status.running},
       {"queued", status.queued},
+      {"paused", status.paused},
       {"memory_budget", status.memory_budget},
       {"memory_used", status.memory_used},
       {"prefix_bytes", status.prefix_bytes},
@@ -28,6 +29,7 @@ Json slots(const ModelService& service) {
       {"guessed_tokens", status.guessed_tokens},
       {"guessed_right", status.guessed_right},
       {"preempted", status.preempted},
+      {"prefixes_lost", status.prefixes_lost},
       {"pictures_encoded", status.pictures_encoded},
       {"pictures_cached", status.pictures_cached},
       {"steps", status.steps},
@@ -61,6 +63,7 @@ Json props(const ModelService& service) {
       {"parallel", serving.parallel},
       {"queue", serving.queue},
       {"queue_tokens", serving.queue_tokens},
+      {"queue_memory", serving.queue_memory},
       {"queue_seconds", serving.queue_seconds},
       {"request_seconds", serving.request_seconds},
       {"prefill_chunk", serving.prefill_chunk},

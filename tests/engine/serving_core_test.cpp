@@ -110,11 +110,31 @@ class RandomMixes : public ServingTest {
     }
     add_kind(repeating(250));
     add_kind(two_answers(40));
+    add_kind(guarded());
+    Request fussy = repeating(60);
+    fussy.sampling.repetition_penalty = 1.1;
+    fussy.sampling.frequency_penalty = 0.3;
+    fussy.stops = {"never", "seven seven seven seven"};
+    add_kind(fussy);
+  }
+
+  /// What a grammar holds.
+  Request guarded() const {
+    const GrammarCompiler compiler(
+        loaded_.frontend.tokenizer,
+        static_cast<size_t>(loaded_.model().config().vocab_size),
+        loaded_.frontend.stop_ids
+    );
+    Request request = asking("Describe a cat.", 60);
+    const char* schema =
+        R"({"type": "array", "items": {"enum": ["black", "white"]}, "minItems": 4})";
+    request.grammar = compiler.json_schema(Json::parse(schema));
+    return request;
   }
 
   void add_kind(const Request& kind) {
     kinds_.push_back(kind);
-    expected_.push_back(alone(kind).ids);
+    expected_.push_back(alone(kind, kv_bits_).ids);
   }
 
   Request two_answers(int max_tokens) const {
@@ -179,6 +199,7 @@ class RandomMixes : public ServingTest {
     return status;
   }
 
+  int kv_bits_ = 0;
   std::vector<Request> kinds_;
   std::vector<std::map<int, std::vector<int32_t>>> expected_;  // of each kind, by choice
 };
@@ -197,6 +218,17 @@ TEST_F(RandomMixes, with_guesses_answer_as_each_alone) {
   EXPECT_GT(status.guessed_tokens, status.guessed_right);
 }
 
+TEST_F(RandomMixes, with_caches_of_8_bits_answer_as_each_alone) {
+  kv_bits_ = 8;
+  const std::vector<Request> kinds = std::exchange(kinds_, {});
+  expected_.clear();
+  std::ranges::for_each(kinds, [this](const Request& kind) { add_kind(kind); });
+  ServingOptions packed = options();
+  packed.kv_bits = kv_bits_;
+  packed.prompt_lookup = 4;
+  EXPECT_GT(run_mixes(packed).guessed_right, 100U);
+}
+
 TEST_F(RandomMixes, that_give_way_answer_as_each_alone) {
   ServingOptions little = options();
   little.prompt_lookup = 3;
@@ -208,6 +240,7 @@ TEST_F(RandomMixes, that_give_way_answer_as_each_alone) {
   for (const int tokens : {250, 270, 290}) {
     add_kind(two_answers(tokens));
   }
+  add_kind(guarded());
   for (const Request& kind : kinds_) {
     little.memory = std::max(little.memory, core().bytes_of(kind));
   }
@@ -331,7 +364,9 @@ TEST_F(ServingTest, where_memory_ends_the_last_request_gives_way) {
     ASSERT_TRUE(server.busy());
   }
   EXPECT_EQ(server.status().running, 1);
-  EXPECT_EQ(server.status().queued, 1);
+  EXPECT_EQ(server.status().paused, 1);
+  EXPECT_EQ(server.status().queued, 0);
+  EXPECT_EQ(server.queue().requests, 0) << "its place in the queue is another's";
   EXPECT_EQ(first->last_events, 0) << "it goes on";
   run(server);
   EXPECT_EQ(first->ids.at(0), expected);
@@ -345,7 +380,7 @@ TEST_F(ServingTest, who_gave_way_is_in_no_queue_and_can_be_cancelled) {
   const Request request = repeating(600);
   ServingOptions little = options();
   little.answer_piece = 256;
-  little.queue_seconds = 0.001;
+  little.queue_seconds = 0.3;
   little.memory = two_pieces(request);
   ServingCore server = core(little);
   const std::shared_ptr<Outcome> first = add(server, request);
@@ -354,7 +389,7 @@ TEST_F(ServingTest, who_gave_way_is_in_no_queue_and_can_be_cancelled) {
     server.step();
     ASSERT_TRUE(server.busy());
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   server.step();
   EXPECT_EQ(second->last_events, 0) << "it left the queue in time";
   server.cancel(last_id_);
@@ -446,6 +481,32 @@ TEST_F(ServingTest, answers_go_on_while_a_tower_works) {
   run(server);
   EXPECT_EQ(answer->ids, alone(repeating(400)).ids);
   EXPECT_EQ(looking->ids, alone(large_picture()).ids);
+}
+
+/// The one that came first goes on, though its last answer began last.
+TEST_F(ServingTest, who_came_last_gives_way_whoever_began_an_answer_last) {
+  Request two = repeating(600);
+  two.choices = 2;
+  ServingOptions little = options();
+  little.answer_piece = 256;
+  little.memory = (two_pieces(two) + two_pieces(repeating(600))) / 2;
+  ServingCore server = core(little);
+  const std::shared_ptr<Outcome> first = add(server, two);
+  server.step();
+  const std::shared_ptr<Outcome> second = add(server, repeating(600));
+  while (server.status().preempted == 0) {
+    server.step();
+    ASSERT_TRUE(server.busy());
+  }
+  EXPECT_EQ(first->ids.at(1).size(), first->ids.at(0).size());
+  const size_t before = second->tokens.size();
+  for (int i = 0; i < 20; ++i) {
+    server.step();
+  }
+  EXPECT_EQ(second->tokens.size(), before);
+  EXPECT_EQ(server.status().preempted, 1U);
+  run(server);
+  EXPECT_EQ(second->ids.at(0), first->ids.at(0));
 }
 
 TEST_F(ServingTest, a_tower_that_nobody_waits_for_stops) {

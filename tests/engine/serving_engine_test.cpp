@@ -45,6 +45,13 @@ class ServingEngineTest : public testing::Test {
     return request;
   }
 
+  /// What began is told before the queue is known to be shorter.
+  static void wait_for_empty_queue(const ServingEngine& engine) {
+    while (engine.status().queued > 0) {
+      std::this_thread::yield();
+    }
+  }
+
   /// The text, or the failure's fault; known once the last event came.
   struct Promise {
     std::promise<std::string> text;
@@ -115,6 +122,7 @@ TEST_F(ServingEngineTest, a_full_queue_takes_no_more) {
   const std::unique_ptr<ServingEngine> engine = this->engine(small);
   Submitted running = submit(*engine, endless());
   running.promise->begun.get_future().wait();
+  wait_for_empty_queue(*engine);
   Submitted first = submit(*engine, request("Hello."));
   Submitted second = submit(*engine, request("Hello."));
   EXPECT_TRUE(first.id && second.id);
@@ -124,6 +132,21 @@ TEST_F(ServingEngineTest, a_full_queue_takes_no_more) {
   EXPECT_EQ(running.text(), kInterrupted);
   EXPECT_EQ(first.text(), second.text());
   EXPECT_TRUE(submit(*engine, request("Hello.")).id);
+}
+
+TEST_F(ServingEngineTest, pictures_that_wait_are_bounded) {
+  ServingOptions small = options();
+  small.parallel = 1;
+  small.queue_memory = 1000;
+  const std::unique_ptr<ServingEngine> engine = this->engine(small);
+  const Submitted running = submit(*engine, endless());
+  running.promise->begun.get_future().wait();
+  wait_for_empty_queue(*engine);
+  Request looking = request("Hello.");
+  looking.prompt = loaded_.prompt({"examples/shapes.png"}, "What is this?");
+  EXPECT_TRUE(submit(*engine, looking).id) << "one may wait, however large it is";
+  EXPECT_FALSE(submit(*engine, looking).id);
+  EXPECT_FALSE(submit(*engine, request("Hello.")).id) << "it would wait behind the picture";
 }
 
 TEST_F(ServingEngineTest, what_never_fits_is_refused) {

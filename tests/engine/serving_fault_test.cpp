@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 #include "engine/serving_core.h"
 #include "ops/device.h"
@@ -103,6 +104,60 @@ TEST(ServingFaults, an_operation_that_fails_ends_the_requests_of_its_step) {
     EXPECT_EQ(next->ids.at(0), expected);
   }
   EXPECT_GT(failures, 20);
+}
+
+/// A request may give way between the blocks of its own tower, which fails behind that: nothing of
+/// it is left.
+TEST(ServingFaults, a_tower_that_fails_for_a_request_that_gave_way) {
+  auto ops = std::make_unique<const FaultyOps>(ops::make_ops("", ops::mx::float32));
+  const FaultyOps& faulty = *ops;
+  ServedModel served(bundled_model(kModel), std::move(ops));
+  Request endless = served.asking("What is 53 minus 44?", 400);
+  endless.stop_ids.clear();
+  const Request picture = served.picture();
+  ServingOptions options = served.options();
+  options.answer_piece = 16;
+  options.memory = served.core().bytes_of(picture) + served.core().bytes_of(endless) / 2;
+  int gave_way = 0;
+  // Somewhere here the first answer crosses into a piece that there is no memory for.
+  for (size_t answered = 200; answered < 230; ++answered) {
+    ServingCore core = served.core(options);
+    const std::shared_ptr<Outcome> first = served.add(core, endless);
+    while (first->tokens.size() < answered) {
+      core.step();
+    }
+    const std::shared_ptr<Outcome> second = served.add(core, picture);
+    bool failing = false;
+    while (core.busy()) {
+      core.step([&] {
+        if (core.status().preempted > 0 && !std::exchange(failing, true)) {
+          faulty.fail_behind(0);
+        }
+      });
+    }
+    gave_way += failing ? 1 : 0;
+    EXPECT_EQ(first->last_events, 1);
+    EXPECT_EQ(second->last_events, 1);
+    const ServingStatus status = core.status();
+    EXPECT_EQ(status.running + status.queued + status.paused, 0);
+    EXPECT_EQ(status.memory_used, status.prefix_bytes + status.feature_bytes);
+  }
+  EXPECT_GT(gave_way, 0);
+}
+
+/// What goes wrong between two blocks is not the fault of the tower's request alone: it is not
+/// known whose it is.
+TEST(ServingFaults, a_failure_between_blocks_ends_all_requests) {
+  ServedModel served(bundled_model(kModel));
+  ServingCore core = served.core();
+  const std::shared_ptr<Outcome> looking = served.add(core, served.picture());
+  const std::shared_ptr<Outcome> other = served.add(core, served.asking("Hello."));
+  while (core.busy()) {
+    core.step([] { throw std::bad_alloc(); });
+  }
+  ASSERT_TRUE(looking->failed);
+  EXPECT_EQ(looking->failed->fault, Fault::model);
+  EXPECT_EQ(other->last_events, 1);
 }
 
 }  // namespace

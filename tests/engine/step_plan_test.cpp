@@ -78,13 +78,17 @@ TEST(StepPlan, pictures_are_encoded_in_turn) {
   EXPECT_EQ(plan_step(state).tower, 1U);
 }
 
-TEST(StepPlan, an_answer_that_lost_its_cache_is_read_again) {
-  SequenceState sequence = answering(1, 10, 700);
-  sequence.cached = 10;
+TEST(StepPlan, answers_that_lost_their_caches_are_read_again) {
+  SequenceState first = answering(1, 10, 100);
+  first.cached = 60;
+  SequenceState second = answering(2, 20, 100);
+  second.cached = 20;
+  StepState state{.sequences = {first, answering(3, 5, 9), second}, .most_rows_again = 64};
   EXPECT_EQ(
-      plan_step({.sequences = {sequence}, .most_rows = 512}).decode,
-      (std::vector<StepRows>{{1, 10, 522}})
-  );
+      plan_step(state).decode, (std::vector<StepRows>{{1, 60, 110}, {3, 13, 14}, {2, 20, 34}})
+  ) << "they share the rows, and hold nobody up";
+  state.most_rows_again = 50;
+  EXPECT_EQ(plan_step(state).decode, (std::vector<StepRows>{{1, 60, 110}, {3, 13, 14}}));
 }
 
 TEST(StepPlan, guesses_take_the_rows_that_answers_leave) {

@@ -109,8 +109,10 @@ class ServedModel {
     return outcome;
   }
 
-  Outcome alone(Request request) {
-    ServingCore fresh = core();
+  Outcome alone(Request request, int kv_bits = 0) {
+    ServingOptions plain = options();
+    plain.kv_bits = kv_bits;
+    ServingCore fresh = core(plain);
     const std::shared_ptr<Outcome> outcome = add(fresh, std::move(request));
     run(fresh);
     return *outcome;
