@@ -154,10 +154,22 @@ void ServingCore::step(const Breath& breath) {
   }
 }
 
-StepPlan ServingCore::next_plan(bool in_tower) {
+void ServingCore::admit() {
+  try {
+    update_requests();
+  } catch (const std::exception& error) {
+    end_all(failure_of(error));
+  }
+}
+
+void ServingCore::update_requests() {
   end_overdue();
   grow_answers();  // first: who came later must not take what they need
-  admit();
+  admit_waiting();
+}
+
+StepPlan ServingCore::next_plan(bool in_tower) {
+  update_requests();
   return plan_step(step_state(in_tower));
 }
 
@@ -203,7 +215,7 @@ void ServingCore::end_overdue() {
 
 // ---- admission
 
-void ServingCore::admit() {
+void ServingCore::admit_waiting() {
   while (!waiting_.empty()) {
     RunningRequest& next = *waiting_.front();
     const int running = open_answers();

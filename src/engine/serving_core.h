@@ -56,6 +56,9 @@ class ServingCore {
   /// Whether a step would do something.
   bool busy() const { return !sequences_.empty() || !waiting_.empty(); }
 
+  /// Lets in what fits, as a step does first: how long the queue is shows before it ends.
+  void admit();
+
   /// Called within a step that takes long; may add and cancel requests.
   using Breath = std::function<void()>;
 
@@ -73,7 +76,8 @@ class ServingCore {
 
   void run_step(const Breath& breath);
   StepPlan next_plan(bool in_tower);
-  void admit();
+  void update_requests();
+  void admit_waiting();
   uint64_t bytes_of(const Request& request, int answers, int answer_tokens) const;
   uint64_t cache_bytes(int tokens) const;
   int answered(const RunningRequest& request) const;

@@ -119,6 +119,8 @@ void ServingEngine::serve(const std::stop_token& stop) {
   };
   while (wait_for_work(stop)) {
     take_inbox();
+    core_.admit();
+    publish();
     core_.step(breathe);
     publish();
   }

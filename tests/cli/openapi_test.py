@@ -175,8 +175,7 @@ class ExtremesCase(DocumentCase):
 
     def assert_alive(self):
         self.assertEqual(self.server.call("GET", "/health"), (200, {"status": "ok"}))
-        slots = self.server.call("GET", "/slots", headers=HEADERS)[1]
-        self.assertEqual((slots["running"], slots["queued"]), (0, 0))
+        self.server.wait_for_rest(HEADERS)
 
 
 class ParameterExtremes(ExtremesCase):

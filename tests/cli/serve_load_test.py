@@ -24,8 +24,7 @@ class LoadCase(CliTest):
         return report
 
     def assert_at_rest(self, report: dict):
-        slots = self.server.call("GET", "/slots")[1]
-        self.assertEqual((slots["running"], slots["queued"]), (0, 0))
+        slots = self.server.wait_for_rest()
         self.assertEqual(slots["memory_used"], slots["prefix_bytes"] + slots["feature_bytes"])
         answered = sum(report["ends"].get(end, 0) for end in ("stop", "length"))
         self.assertEqual(slots["requests_finished"], answered)
