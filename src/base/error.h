@@ -17,7 +17,7 @@ enum class Fault {
   memory = 5,         // not enough memory
   io = 6,             // reading or writing failed
   network = 7,        // a download failed
-  interrupted = 130,  // the user pressed Ctrl-C
+  interrupted = 130,  // the user pressed Ctrl-C, or a client left
 };
 
 /// The one exception type of the library. Its text is one sentence for a user:

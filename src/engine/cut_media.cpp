@@ -241,7 +241,7 @@ class MediaCutter {
   /// A video file, some of whose frames are decoded.
   CutMedium file(const MediaInput& input) {
     const Stopwatch opening;
-    VideoDecoder decoder(find_video_decoder(), input.bytes, input.source);
+    VideoDecoder decoder(find_video_decoder(), input.bytes, input.source, patience(kVideoSeconds));
     const auto [total, fps] = decoder.timeline();
     FrameTimes times{sample_frames(total, fps, sampling(), rules_.video.frame_count), fps, 0};
     const int count = static_cast<int>(times.indices.size());
@@ -250,7 +250,7 @@ class MediaCutter {
     cut_.media_decode += opening.milliseconds();
     const VideoProcessor processor = asked_processor(videos_, options_, count);
     const auto next = [&](int i) {
-      require_in_time(input.source);
+      require_going_on(input.source);
       const Stopwatch decoding;
       VideoFrame frame{input.source, decoder.next()};
       cut_.media_decode += decoding.milliseconds();
@@ -329,7 +329,14 @@ class MediaCutter {
     }
   }
 
-  void require_in_time(const std::string& source) const {
+  /// Of a decoder that may take so many seconds.
+  Patience patience(double seconds) const {
+    return {.seconds = seconds, .cancelled = options_.cancelled};
+  }
+
+  /// Before each picture and frame.
+  void require_going_on(const std::string& source) const {
+    require_wanted(options_.cancelled, source);
     if (options_.seconds && watch_.milliseconds() > *options_.seconds * 1000) {
       throw Error(
           Fault::input,
@@ -342,11 +349,13 @@ class MediaCutter {
   }
 
   Image decode(const std::string& source, const std::string& bytes) {
-    require_in_time(source);
+    require_going_on(source);
     const Stopwatch watch;
     Image image = options_.picture_decoder.empty()
                       ? decode_image(bytes, source)
-                      : decode_image_apart(options_.picture_decoder, bytes, source);
+                      : decode_image_apart(
+                            options_.picture_decoder, bytes, source, {}, patience(kPictureSeconds)
+                        );
     cut_.media_decode += watch.milliseconds();
     return image;
   }

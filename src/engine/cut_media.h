@@ -28,7 +28,8 @@ struct CutMedia {
 
 /// Decodes, resizes and cuts media as the checkpoint and the options say. `frontend` has media
 /// rules. Throws Error(Fault::input) for a picture or video that can't be read,
-/// Error(Fault::usage) for options that contradict each other or the checkpoint.
+/// Error(Fault::usage) for options that contradict each other or the checkpoint,
+/// Error(Fault::interrupted) where it was cancelled.
 CutMedia cut_media(
     const Frontend& frontend, const std::vector<MediaInput>& inputs, const MediaOptions& options
 );

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cancelled.h"
 #include "models/prompt.h"
 
 namespace whimbrel {
@@ -49,6 +50,8 @@ struct MediaOptions {
   /// The program that decodes pictures (media/picture_decoder.h); empty: this process does, as for
   /// files that its own user names.
   std::filesystem::path picture_decoder = {};
+  /// Asked while media are decoded and between them; ends the work by Error(Fault::interrupted).
+  Cancelled cancelled = {};
 };
 
 }  // namespace whimbrel

@@ -55,7 +55,8 @@ DecoderProcess::DecoderProcess(const fs::path& program, DecoderJob job)
     : program_(program),
       job_(std::move(job)),
       deadline_(
-          Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(job_.seconds * 1000))
+          Clock::now() +
+          std::chrono::milliseconds(static_cast<int64_t>(job_.patience.seconds * 1000))
       ) {
   const auto [ours, theirs] = open_socket_pair(job_.where);
   socket_ = ours;
@@ -138,13 +139,14 @@ void DecoderProcess::receive(void* data, size_t size) {
 
 void DecoderProcess::wait_for(short events) {
   for (;;) {
+    require_wanted(job_.patience.cancelled, job_.where);
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     if (left <= 0) {
       throw_too_long();
     }
     pollfd poller{socket_, events, 0};
-    if (poll(&poller, 1, static_cast<int>(std::min<int64_t>(left, 1000))) > 0) {
+    if (poll(&poller, 1, static_cast<int>(std::min<int64_t>(left, kCancelledLook.count()))) > 0) {
       return;
     }
   }

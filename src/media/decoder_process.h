@@ -8,17 +8,25 @@
 #include <string>
 #include <string_view>
 
+#include "base/cancelled.h"
+
 namespace whimbrel {
 
 /// The program `name` that decodes something: beside this one, or in ../libexec/whimbrel of an
 /// installation. Throws Error(Fault::io) where it is at neither place.
 std::filesystem::path find_decoder(std::string_view name);
 
+/// How long a decoder is waited for.
+struct Patience {
+  double seconds = 0;        // of wall time, in which all has to be done
+  Cancelled cancelled = {};  // or until nobody waits for the result
+};
+
 /// What a decoder is started for.
 struct DecoderJob {
   std::string_view medium;  // "video": what error texts call it
   std::string where;        // names the request in error texts
-  double seconds = 0;       // in which all has to be done
+  Patience patience = {};
 };
 
 /// A helper process that takes part in one request, and the socket to it. It gets that socket as
@@ -32,7 +40,8 @@ class DecoderProcess {
   DecoderProcess& operator=(const DecoderProcess&) = delete;
 
   /// Both throw Error(Fault::input) where the process ends early, breaks a rule of its sandbox, or
-  /// takes too long, and Error(Fault::io) where it can't be loaded or locked in.
+  /// takes too long, Error(Fault::interrupted) where it was cancelled, and Error(Fault::io) where
+  /// it can't be loaded or locked in.
   void send(const void* data, size_t size);
   void receive(void* data, size_t size);
 

@@ -3,7 +3,6 @@
 #include <limits>
 #include <string>
 
-#include "media/decoder_process.h"
 #include "media/picture_wire.h"
 
 namespace whimbrel {
@@ -31,10 +30,10 @@ Image decode_image_apart(
     std::string_view bytes,
     std::string_view where,
     const ImageLimits& limits,
-    double seconds
+    const Patience& patience
 ) {
   const ImageFormat format = find_format(bytes, where, limits);
-  DecoderProcess process(decoder, {"picture", std::string(where), seconds});
+  DecoderProcess process(decoder, {"picture", std::string(where), patience});
   const ByteSource replies = [&process](void* data, size_t size) { process.receive(data, size); };
   const PictureRequest request{.format = format, .bytes = bytes.size()};
   process.send(&request, sizeof request);

@@ -5,6 +5,7 @@
 
 #include "media/byte_source.h"
 #include "media/decode.h"
+#include "media/decoder_process.h"
 
 namespace whimbrel {
 
@@ -19,13 +20,14 @@ constexpr double kPictureSeconds = 60;
 /// As decode_image, but by a process of its own (`decoder`), which sees this picture alone and may
 /// do nothing but decode. This process reads no more than the first bytes. Throws as decode_image
 /// with the same texts, and Error(Fault::input) where the decoder dies, takes too long, or breaks a
-/// rule of its sandbox; Error(Fault::io) where it can't be run.
+/// rule of its sandbox; Error(Fault::interrupted) where it was cancelled; Error(Fault::io) where it
+/// can't be run.
 Image decode_image_apart(
     const std::filesystem::path& decoder,
     std::string_view bytes,
     std::string_view where,
     const ImageLimits& limits = {},
-    double seconds = kPictureSeconds
+    const Patience& patience = {.seconds = kPictureSeconds}
 );
 
 /// The size in what a decoder says (picture_wire.h), which is trusted in nothing. Throws

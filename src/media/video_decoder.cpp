@@ -12,9 +12,12 @@ fs::path find_video_decoder() {
 }
 
 VideoDecoder::VideoDecoder(
-    const fs::path& helper, std::string_view bytes, const std::string& where, double seconds
+    const fs::path& helper,
+    std::string_view bytes,
+    const std::string& where,
+    const Patience& patience
 )
-    : where_(where), process_(helper, {"video", where, seconds}) {
+    : where_(where), process_(helper, {"video", where, patience}) {
   if (bytes.size() > videokit::kMaxBytes) {
     throw Error(
         Fault::input,

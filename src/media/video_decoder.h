@@ -21,14 +21,15 @@ constexpr double kVideoSeconds = 600;
 
 /// A video file being decoded by a process of its own (videokit/): MP4, WebM or GIF of H.264,
 /// H.265, VP8, VP9 or AV1, up to 256 MiB, ten hours, and 8192 x 4352 pixels. All calls throw
-/// Error(Fault::input, where) on a file that isn't one, is broken, or is over a bound.
+/// Error(Fault::input, where) on a file that isn't one, is broken, or is over a bound, and
+/// Error(Fault::interrupted) where they were cancelled.
 class VideoDecoder {
  public:
   VideoDecoder(
       const std::filesystem::path& helper,
       std::string_view bytes,
       const std::string& where,
-      double seconds = kVideoSeconds
+      const Patience& patience = {.seconds = kVideoSeconds}
   );
 
   const VideoTimeline& timeline() const { return timeline_; }

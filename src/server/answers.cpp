@@ -125,10 +125,9 @@ wire::ChatAnswerInfo chat_info(
 
 void answer_chat(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
-  const Request& request = exchange->request();
   const wire::ChatCompletionRequest asked =
       wire::parse_chat_request(exchange->take_body(), service.options().limits.request);
-  PreparedChat chat = prepare_chat_request(service, asked, request.tenant);
+  PreparedChat chat = prepare_chat_request(service, asked, *exchange);
   wire::ChatAnswerInfo info = chat_info(service, asked, chat, *exchange);
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
   if (asked.generation.stream) {
@@ -142,11 +141,10 @@ void answer_chat(ModelService& service, const std::shared_ptr<Exchange>& exchang
 
 void answer_completion(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
-  const Request& request = exchange->request();
   const wire::CompletionRequest asked =
       wire::parse_completion_request(exchange->take_body(), service.options().limits.request);
   wire::require_model(service.served(), asked.generation.model);
-  std::vector<whimbrel::Request> requests = requests_of(service, asked, request.tenant);
+  std::vector<whimbrel::Request> requests = requests_of(service, asked, exchange->request().tenant);
   wire::CompletionInfo info = completion_info(service, asked, *exchange);
   if (asked.generation.stream) {
     wire::CompletionStream writer(std::move(info), service.token_bytes());
@@ -159,10 +157,9 @@ void answer_completion(ModelService& service, const std::shared_ptr<Exchange>& e
 
 void answer_message(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
-  const Request& request = exchange->request();
   const wire::ChatCompletionRequest asked =
       wire::parse_messages_request(exchange->take_body(), service.options().limits.request);
-  PreparedChat chat = prepare_chat_request(service, asked, request.tenant);
+  PreparedChat chat = prepare_chat_request(service, asked, *exchange);
   wire::MessageInfo info{numbered("msg_", *exchange), service.name(), chat.form};
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
   if (asked.generation.stream) {
@@ -176,10 +173,9 @@ void answer_message(ModelService& service, const std::shared_ptr<Exchange>& exch
 
 void answer_response(ModelService& service, const std::shared_ptr<Exchange>& exchange) {
   require_room(service);
-  const Request& request = exchange->request();
   const wire::ResponsesRequest asked =
       wire::parse_responses_request(exchange->take_body(), service.options().limits.request);
-  PreparedChat chat = prepare_chat_request(service, asked.chat, request.tenant);
+  PreparedChat chat = prepare_chat_request(service, asked.chat, *exchange);
   wire::ResponseInfo info{.id = numbered("resp_", *exchange), .created = seconds_since_1970()};
   info.model = service.name();
   info.form = chat.form;

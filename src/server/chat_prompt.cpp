@@ -131,18 +131,23 @@ Json media_json(const Prompt& prompt) {
   return media;
 }
 
-Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked) {
+Prompt chat_prompt(
+    const ModelService& service, const wire::ChatCompletionRequest& asked, const Exchange& exchange
+) {
   wire::require_model(service.served(), asked.generation.model);
   const ModelServiceOptions& options = service.options();
-  ChatInput input = chat_of(asked, media_reader(options.sources));
+  const Cancelled cancelled = [&exchange] { return exchange.closed(); };
+  ChatInput input = chat_of(asked, media_reader(options.sources, cancelled));
   set_details(input.media, asked, options.serving.context);
-  return service.prepare(input, asked.generation.whimbrel.media).prompt;
+  MediaOptions media = asked.generation.whimbrel.media;
+  media.cancelled = cancelled;
+  return service.prepare(input, media).prompt;
 }
 
 PreparedChat prepare_chat_request(
-    const ModelService& service, const wire::ChatCompletionRequest& asked, std::string scope
+    const ModelService& service, const wire::ChatCompletionRequest& asked, const Exchange& exchange
 ) {
-  Prompt prompt = chat_prompt(service, asked);
+  Prompt prompt = chat_prompt(service, asked, exchange);
   wire::AnswerForm form = form_of(service, asked, prompt);
   const wire::BoxForm boxes = box_form_of(service.frontend(), prompt);
   const int image_tokens = media_tokens(prompt);
@@ -151,7 +156,7 @@ PreparedChat prepare_chat_request(
     details = {{"media", media_json(prompt)}};
   }
   whimbrel::Request request = service.request(std::move(prompt), asked.generation);
-  request.scope = std::move(scope);
+  request.scope = exchange.request().tenant;
   if (asked.logprobs) {
     request.top_logprobs = asked.top_logprobs;
   }

@@ -4,6 +4,7 @@
 #include "server/answer_boxes.h"
 #include "server/answer_parts.h"
 #include "server/chat_request.h"
+#include "server/exchange.h"
 #include "server/model_service.h"
 
 namespace whimbrel::http {
@@ -14,8 +15,10 @@ ChatInput chat_without_media(const wire::ChatCompletionRequest& asked);
 
 /// The conversation as the engine takes it. Throws ApiException (404) where it names another model,
 /// Error(Fault::input) where pictures can't be had or read, the template refuses it, or it is too
-/// long.
-Prompt chat_prompt(const ModelService& service, const wire::ChatCompletionRequest& asked);
+/// long, and Error(Fault::interrupted) where the client leaves while pictures are fetched and read.
+Prompt chat_prompt(
+    const ModelService& service, const wire::ChatCompletionRequest& asked, const Exchange& exchange
+);
 
 /// What a prompt's pictures and videos became: size, resized, grid_thw, first_token, tokens.
 Json media_json(const Prompt& prompt);
@@ -30,9 +33,9 @@ struct PreparedChat {
 };
 
 /// The same with all that is asked of the answer. Compiles its grammar, which may take two seconds:
-/// never on a thread that others wait for. `scope` as in Request.
+/// never on a thread that others wait for.
 PreparedChat prepare_chat_request(
-    const ModelService& service, const wire::ChatCompletionRequest& asked, std::string scope
+    const ModelService& service, const wire::ChatCompletionRequest& asked, const Exchange& exchange
 );
 
 }  // namespace whimbrel::http

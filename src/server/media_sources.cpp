@@ -51,7 +51,8 @@ std::string unescaped(std::string_view text) {
 /// Reads the media of one request.
 class SourceReader {
  public:
-  explicit SourceReader(MediaSources sources) : sources_(std::move(sources)) {}
+  SourceReader(MediaSources sources, Cancelled cancelled)
+      : sources_(std::move(sources)), cancelled_(std::move(cancelled)) {}
 
   MediaInput read(const std::string& url, MediaKind kind) {
     if (url.starts_with("data:")) {
@@ -105,20 +106,22 @@ class SourceReader {
     if (!deadline_) {
       deadline_ = Clock::now() + kFetchTime;
     }
-    return fetch_remote(url, sources_.remote_hosts, {.deadline = *deadline_}, name_of(kind));
+    const FetchLimits limits{.deadline = *deadline_, .cancelled = cancelled_};
+    return fetch_remote(url, sources_.remote_hosts, limits, name_of(kind));
   }
 
   MediaSources sources_;
+  Cancelled cancelled_;
   int fetched_ = 0;
   std::optional<Clock::time_point> deadline_;  // of all that this request fetches
 };
 
 }  // namespace
 
-MediaReader media_reader(const MediaSources& sources) {
-  return [reader = SourceReader(sources)](const std::string& url, MediaKind kind) mutable {
-    return reader.read(url, kind);
-  };
+MediaReader media_reader(const MediaSources& sources, Cancelled cancelled) {
+  return [reader = SourceReader(sources, std::move(cancelled))](
+             const std::string& url, MediaKind kind
+         ) mutable { return reader.read(url, kind); };
 }
 
 }  // namespace whimbrel::http

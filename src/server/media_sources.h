@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cancelled.h"
 #include "engine/messages.h"
 
 namespace whimbrel::http {
@@ -24,7 +25,7 @@ constexpr int kMostFetches = 16;
 /// Reads what one request names: the bytes in a `data:` URL; a file by `file://PATH`, where PATH is
 /// relative to the folder, or absolute and below it; or what an http(s) address gives, in
 /// kFetchTime for all of them together. Throws Error(Fault::input) where that isn't allowed, isn't
-/// there, or is over a bound.
-MediaReader media_reader(const MediaSources& sources);
+/// there, or is over a bound; Error(Fault::interrupted) where a fetch was cancelled.
+MediaReader media_reader(const MediaSources& sources, Cancelled cancelled = {});
 
 }  // namespace whimbrel::http

@@ -195,6 +195,52 @@ Handle new_handle() {
   return handle;
 }
 
+using Multi = std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)>;
+
+/// A transfer that is looked after while it goes on.
+class Attended {
+ public:
+  explicit Attended(CURL* handle) : handle_(handle), multi_(curl_multi_init(), curl_multi_cleanup) {
+    if (!multi_ || curl_multi_add_handle(multi_.get(), handle) != CURLM_OK) {
+      throw std::bad_alloc();
+    }
+  }
+  ~Attended() { curl_multi_remove_handle(multi_.get(), handle_); }
+  Attended(const Attended&) = delete;
+  Attended& operator=(const Attended&) = delete;
+
+  /// As the blocking call of libcurl, which would ask once a second only.
+  CURLcode perform(const Cancelled& cancelled, std::string_view where) {
+    int running = 1;
+    while (true) {
+      require_wanted(cancelled, where);
+      require_memory(curl_multi_perform(multi_.get(), &running));
+      if (running == 0) {
+        return result();
+      }
+      require_memory(curl_multi_poll(multi_.get(), nullptr, 0, kLookMs, nullptr));
+    }
+  }
+
+ private:
+  static constexpr int kLookMs = kCancelledLook.count();
+
+  static void require_memory(CURLMcode code) {
+    if (code != CURLM_OK) {
+      throw std::bad_alloc();
+    }
+  }
+
+  CURLcode result() {
+    int left = 0;
+    const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
+    return message == nullptr ? CURLE_FAILED_INIT : message->data.result;
+  }
+
+  CURL* handle_;
+  Multi multi_;
+};
+
 /// A file, or where it is said to be.
 struct Found {
   std::string body = {};
@@ -216,7 +262,7 @@ Found ask(
   set_callbacks(handle.get(), transfer);
   set(handle.get(), CURLOPT_CURLU, url.parsed.get());
   set(handle.get(), CURLOPT_TIMEOUT_MS, milliseconds_left(limits, where));
-  const CURLcode code = curl_easy_perform(handle.get());
+  const CURLcode code = Attended(handle.get()).perform(limits.cancelled, where);
   require_kept(transfer, where);
   const long status = transfer.status();
   if (is_redirect(status) && !transfer.location.empty()) {

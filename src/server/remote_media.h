@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancelled.h"
 #include "server/public_address.h"
 
 namespace whimbrel::http {
@@ -21,6 +22,7 @@ constexpr uint64_t kMostRemoteBytes = uint64_t{20} << 20;
 struct FetchLimits {
   std::chrono::steady_clock::time_point deadline = {};
   uint64_t max_bytes = kMostRemoteBytes;
+  Cancelled cancelled = {};
 };
 
 /// Whether a connection to this address may be opened.
@@ -30,7 +32,8 @@ using AddressCheck = bool (*)(const sockaddr& address);
 /// to be on the list (remote_url.h), and whatever its name resolves to, connections are opened to
 /// public addresses alone, looked at when the socket is made. No proxy, no cookie, no credential,
 /// no compression. Throws Error(Fault::input, where) with our text: one for all that went wrong on
-/// the way to the host. `may_connect` is another one in tests of this function only.
+/// the way to the host; Error(Fault::interrupted) where it was cancelled. `may_connect` is another
+/// one in tests of this function only.
 std::string fetch_remote(
     const std::string& address,
     const std::vector<std::string>& hosts,

@@ -13,8 +13,9 @@ const wire::RequestLimits& limits_of(const ModelService& service) {
   return service.options().limits.request;
 }
 
-Json tokenize(const ModelService& service, std::string_view body) {
-  const wire::TokenizeRequest asked = wire::parse_tokenize_request(body, limits_of(service));
+Json tokenize(const ModelService& service, Exchange& exchange) {
+  const wire::TokenizeRequest asked =
+      wire::parse_tokenize_request(exchange.take_body(), limits_of(service));
   const Tokenizer& tokenizer = service.frontend().tokenizer;
   const std::vector<int32_t> ids = asked.parse_special
                                        ? tokenizer.encode_prompt({.marked = asked.content})
@@ -23,26 +24,29 @@ Json tokenize(const ModelService& service, std::string_view body) {
                            : wire::tokens_json(ids);
 }
 
-Json detokenize(const ModelService& service, std::string_view body) {
-  const std::vector<int32_t> ids = wire::parse_detokenize_request(body, limits_of(service));
+Json detokenize(const ModelService& service, Exchange& exchange) {
+  const std::vector<int32_t> ids =
+      wire::parse_detokenize_request(exchange.take_body(), limits_of(service));
   return wire::content_json(service.frontend().tokenizer.decode(ids, SpecialTokens::keep));
 }
 
-Json apply_template(const ModelService& service, std::string_view body) {
-  const wire::ChatCompletionRequest asked = wire::parse_template_request(body, limits_of(service));
+Json apply_template(const ModelService& service, Exchange& exchange) {
+  const wire::ChatCompletionRequest asked =
+      wire::parse_template_request(exchange.take_body(), limits_of(service));
   wire::require_model(service.served(), asked.generation.model);
   return wire::prompt_json(service.chat_template().render(chat_without_media(asked).chat).text());
 }
 
-Json count_tokens(const ModelService& service, std::string_view body) {
+Json count_tokens(const ModelService& service, Exchange& exchange) {
   const wire::ChatCompletionRequest asked =
-      wire::parse_count_tokens_request(body, limits_of(service));
-  return wire::token_count_json(chat_prompt(service, asked).tokens());
+      wire::parse_count_tokens_request(exchange.take_body(), limits_of(service));
+  return wire::token_count_json(chat_prompt(service, asked, exchange).tokens());
 }
 
-Json estimate(const ModelService& service, std::string_view body) {
-  const wire::ChatCompletionRequest asked = wire::parse_chat_request(body, limits_of(service));
-  Prompt prompt = chat_prompt(service, asked);
+Json estimate(const ModelService& service, Exchange& exchange) {
+  const wire::ChatCompletionRequest asked =
+      wire::parse_chat_request(exchange.take_body(), limits_of(service));
+  Prompt prompt = chat_prompt(service, asked, exchange);
   Json media = media_json(prompt);
   const int tokens = prompt.tokens();
   const whimbrel::Request request = service.request(std::move(prompt), asked.generation);
@@ -56,10 +60,10 @@ Json estimate(const ModelService& service, std::string_view body) {
   };
 }
 
-using JsonOf = Json (*)(const ModelService& service, std::string_view body);
+using JsonOf = Json (*)(const ModelService& service, Exchange& exchange);
 
 void tell(ModelService& service, Exchange& exchange, JsonOf json_of) {
-  exchange.respond({.body = wire::dump(json_of(service, exchange.take_body()))});
+  exchange.respond({.body = wire::dump(json_of(service, exchange))});
 }
 
 }  // namespace

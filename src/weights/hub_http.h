@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/cancelled.h"
+
 namespace whimbrel {
 
 /// One request. Redirects are not followed, and no body is decompressed.
@@ -47,12 +49,10 @@ struct HttpResult {
   std::string loss = {};
 };
 
-/// Whether the user wants to stop; asked at least once a second.
-using Cancelled = std::function<bool()>;
-
 /// Makes requests one after the other over kept-open connections (libcurl). Proxies are those of
 /// the environment. Throws Error(Fault::network) where trying again can't help (a certificate),
-/// Error(Fault::interrupted) where `cancelled` says so, and what a sink throws.
+/// Error(Fault::interrupted) where `cancelled`, asked at least once a second, says so, and what a
+/// sink throws.
 class HttpClient {
  public:
   explicit HttpClient(std::string ca_file, Cancelled cancelled);

@@ -1,15 +1,18 @@
 """Where the pictures and videos of a served request come from: files, other hosts, how closely."""
 import base64
 import contextlib
+import http.client
+import json
 import os
 import pathlib
 import shutil
 import socket
 import tempfile
 import threading
+import time
 import unittest
 
-from serve_test import ServedCase, Server, content_of, looking
+from serve_test import ServedCase, Server, asking, content_of, looking
 from support import BINARY, BUNDLED, SHAPES, SOURCE, CliTest, copy_model, edit_json, png, run
 
 CLIP = SOURCE / "tests/golden/media/video/h264.mp4"
@@ -287,6 +290,57 @@ class Starts(CliTest):
         program = shutil.copy(BINARY, self.folder)
         result = run("serve", "-m", BUNDLED, "--port", 0, "--no-progress", program=program)
         self.assert_error(result, 6, "whimbrel-picture")
+
+
+class HangingDecoders(CliTest):
+    """Decoders that never answer, and leave a file named by their process."""
+
+    HANDLERS = 4
+
+    def setUp(self):
+        super().setUp()
+        self.program = shutil.copy(BINARY, self.folder)
+        for name in ("whimbrel-picture", "whimbrel-video"):
+            script = '#!/bin/sh\n: > "$0.$$"\nexec /bin/sleep 600\n'
+            self.write(name, script).chmod(0o755)
+
+    def serve(self, *arguments: str) -> Server:
+        server = Server(*arguments, program=self.program)
+        self.addCleanup(server.stop)
+        return server
+
+    def processes(self) -> list[int]:
+        return [int(path.suffix[1:]) for path in self.folder.glob("whimbrel-*.*")]
+
+    def eventually(self, holds) -> None:
+        end = time.monotonic() + 60
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_a_client_that_leaves_takes_its_decoder_along(self):
+        server = self.serve("--limit", "media_ms=600000")
+        data = "data:video/mp4;base64," + base64.b64encode(CLIP.read_bytes()).decode()
+        part = {"type": "video_url", "video_url": {"url": data}}
+        body = json.dumps({"messages": [{"role": "user", "content": [part]}]})
+        clients = []
+        for _ in range(self.HANDLERS):
+            client = http.client.HTTPConnection("127.0.0.1", server.port)
+            client.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+            clients.append(client)
+        self.eventually(lambda: len(self.processes()) == self.HANDLERS)
+        for client in clients:
+            client.close()
+        server.chat(asking("Hello."), max_tokens=2)
+        self.eventually(lambda: not any(map(is_alive, self.processes())))
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+        return True
+    except ProcessLookupError:
+        return False
 
 
 class Decoders(CliTest):

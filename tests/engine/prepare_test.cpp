@@ -103,6 +103,19 @@ TEST_F(PrepareTest, media_that_take_too_long_are_refused) {
   EXPECT_NO_THROW(chat(part, {picture_}, {.seconds = 60}));
 }
 
+TEST_F(PrepareTest, media_that_nobody_waits_for_are_not_read) {
+  const Json two = Json::array({picture_part(), picture_part(), text_part("What?")});
+  int questions = 0;
+  const MediaOptions leaves{.cancelled = [&questions] { return ++questions == 2; }};
+  try {
+    chat(two, {picture_, picture_}, leaves);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::interrupted) << error.what();
+  }
+  EXPECT_EQ(questions, 2);
+}
+
 TEST_F(PrepareTest, text_and_pictures_keep_their_order) {
   const Json between = Json::array({text_part("first"), picture_part(), text_part("then")});
   const Json in_front = Json::array({picture_part(), text_part("firstthen")});

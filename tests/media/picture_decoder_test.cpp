@@ -52,7 +52,9 @@ Outcome decode_apart(
     const fs::path& decoder = picture_decoder(),
     double seconds = kPictureSeconds
 ) {
-  return outcome_of([&] { return decode_image_apart(decoder, bytes, "picture", limits, seconds); });
+  return outcome_of([&] {
+    return decode_image_apart(decoder, bytes, "picture", limits, {.seconds = seconds});
+  });
 }
 
 void expect_equal(const Outcome& found, const Outcome& expected, const std::string& what) {
@@ -195,6 +197,17 @@ TEST(F29Bombs, are_refused_from_the_header) {
 TEST(F29Bombs, scans_without_end_are_counted) {
   const std::string bomb = jpeg_with_scans(10000);
   EXPECT_NE(decode_apart(bomb).refusal.find("progressive scans"), std::string::npos);
+}
+
+TEST(PictureDecoder, is_given_up_when_nobody_waits_for_it) {
+  int questions = 0;
+  const Patience patience{.seconds = 20, .cancelled = [&questions] { return ++questions > 4; }};
+  try {
+    decode_image_apart(picture_breakout(), "GIF89asilence", "picture", {}, patience);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::interrupted) << error.what();
+  }
 }
 
 /// A decoder that ends with `code` at once.

@@ -32,7 +32,7 @@ std::string failure(
     double seconds = kVideoSeconds
 ) {
   try {
-    VideoDecoder decoder(helper, bytes, "clip", seconds);
+    VideoDecoder decoder(helper, bytes, "clip", {.seconds = seconds});
     decoder.choose({0, decoder.timeline().frames - 1});
     decoder.next();
     decoder.next();
@@ -215,6 +215,17 @@ TEST(VideoDecoder, the_decoder_can_do_nothing_but_decode) {
   EXPECT_NE(failure("endless loop", video_breakout()).find("too long"), std::string::npos);
   EXPECT_NE(failure("silence", video_breakout(), 0.5).find("too long"), std::string::npos);
   EXPECT_NE(failure("harmless", video_breakout()).find("another kind"), std::string::npos);
+}
+
+TEST(VideoDecoder, is_given_up_when_nobody_waits_for_it) {
+  int questions = 0;
+  const Patience patience{.seconds = 20, .cancelled = [&questions] { return ++questions > 4; }};
+  try {
+    VideoDecoder(video_breakout(), "silence", "clip", patience);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::interrupted) << error.what();
+  }
 }
 
 /// A decoder that ends with `code` at once.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -151,6 +152,25 @@ TEST(F34Origins, that_are_slow_are_left_at_the_deadline) {
   EXPECT_NE(text.find("no whole file in the time"), std::string::npos) << text;
   // Nothing is asked once the time is up.
   EXPECT_NE(refusal(origin.url("/"), {origin.host()}, limits_of(milliseconds(0))), "");
+}
+
+TEST(F34Origins, that_are_silent_are_left_with_the_client) {
+  std::atomic<bool> is_left = false;
+  const Origin origin([&is_left](const std::string&, const Origin::Send&) {
+    while (!is_left) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+  });
+  int questions = 0;
+  FetchLimits limits = limits_of(seconds(20));
+  limits.cancelled = [&questions] { return ++questions > 4; };
+  try {
+    fetch_remote(origin.url("/"), {origin.host()}, limits, "image_url", any_address);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::interrupted) << error.what();
+  }
+  is_left = true;
 }
 
 TEST(F34Origins, without_end_are_left_at_the_bound) {
