@@ -240,6 +240,7 @@ class MediaCutter {
 
   /// A video file, some of whose frames are decoded.
   CutMedium file(const MediaInput& input) {
+    require_going_on(input.source);
     const Stopwatch opening;
     VideoDecoder decoder(find_video_decoder(), input.bytes, input.source, patience(kVideoSeconds));
     const auto [total, fps] = decoder.timeline();
@@ -329,9 +330,11 @@ class MediaCutter {
     }
   }
 
-  /// Of a decoder that may take so many seconds.
+  /// Of a decoder that may take so many seconds, where that many are left.
   Patience patience(double seconds) const {
-    return {.seconds = seconds, .cancelled = options_.cancelled};
+    const double left =
+        options_.seconds ? *options_.seconds - watch_.milliseconds() / 1000 : seconds;
+    return {.seconds = std::min(seconds, left), .cancelled = options_.cancelled};
   }
 
   /// Before each picture and frame.

@@ -45,7 +45,7 @@ struct MediaOptions {
   /// Tokens that all of a prompt's media may have together; beyond them it is refused before their
   /// pixels are made.
   std::optional<int64_t> context = {};
-  /// Seconds after which no further picture or frame is decoded for a prompt.
+  /// Seconds that decoding all of a prompt's media may take.
   std::optional<double> seconds = {};
   /// The program that decodes pictures (media/picture_decoder.h); empty: this process does, as for
   /// files that its own user names.

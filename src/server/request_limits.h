@@ -19,7 +19,7 @@ struct RequestLimits {
   int logit_bias = 1024;
   int top_logprobs = 20;
   int prompts = 64;       // of one text completion
-  int media_ms = 60'000;  // until the last picture or frame is begun to be decoded
+  int media_ms = 60'000;  // to decode all pictures and videos
 };
 
 }  // namespace whimbrel::wire

@@ -320,9 +320,7 @@ class HangingDecoders(CliTest):
 
     def test_a_client_that_leaves_takes_its_decoder_along(self):
         server = self.serve("--limit", "media_ms=600000")
-        data = "data:video/mp4;base64," + base64.b64encode(CLIP.read_bytes()).decode()
-        part = {"type": "video_url", "video_url": {"url": data}}
-        body = json.dumps({"messages": [{"role": "user", "content": [part]}]})
+        body = json.dumps({"messages": about_the_clip()})
         clients = []
         for _ in range(self.HANDLERS):
             client = http.client.HTTPConnection("127.0.0.1", server.port)
@@ -333,6 +331,17 @@ class HangingDecoders(CliTest):
             client.close()
         server.chat(asking("Hello."), max_tokens=2)
         self.eventually(lambda: not any(map(is_alive, self.processes())))
+
+    def test_a_video_has_the_time_of_its_request(self):
+        server = self.serve("--limit", "media_ms=1000")
+        status, answer = server.call("POST", "/v1/chat/completions", {"messages": about_the_clip()})
+        self.assertEqual(status, 400, answer)
+        self.assertIn("too long to decode", answer["error"]["message"])
+
+
+def about_the_clip() -> list[dict]:
+    data = "data:video/mp4;base64," + base64.b64encode(CLIP.read_bytes()).decode()
+    return [{"role": "user", "content": [{"type": "video_url", "video_url": {"url": data}}]}]
 
 
 def is_alive(process: int) -> bool:
