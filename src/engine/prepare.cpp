@@ -66,30 +66,6 @@ std::vector<ReducedPicture> reduced_pictures(const std::vector<CutMedium>& media
   return reduced;
 }
 
-Prepared assemble(
-    const Frontend& frontend,
-    const RenderedPrompt& rendered,
-    const std::vector<MediaInput>& media,
-    const MediaOptions& options
-) {
-  const Tokenizer& tokenizer = frontend.tokenizer;
-  std::vector<int32_t> ids = tokenizer.encode_prompt(rendered);
-  require_known_ids(ids, frontend.shape.vocab_size);
-  if (!frontend.media) {
-    return assemble_text(ids, media);
-  }
-  const MediaRules& rules = *frontend.media;
-  require_placeholders(ids, media, rules);
-  CutMedia cut = cut_media(frontend, media, options);
-  if (rules.video_timing == VideoTiming::timestamped) {
-    // The times are text: they are tokenised together with what stands in front of them.
-    ids = tokenizer.encode_prompt(with_times(rendered, video_seconds(cut.media), rules, tokenizer));
-  }
-  std::vector<ReducedPicture> reduced = reduced_pictures(cut.media);
-  Prompt prompt = expand_placeholders(ids, std::move(cut.media), rules);
-  return {std::move(prompt), cut.media_decode, cut.preprocess, std::move(reduced)};
-}
-
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
@@ -119,14 +95,42 @@ void require_something_said(const ChatInput& input) {
 
 }  // namespace
 
+RenderedPrompt render_chat(const ChatTemplate& chat_template, const ChatInput& input) {
+  require_something_said(input);
+  return chat_template.render(input.chat);
+}
+
+Prepared prepare_rendered(
+    const Frontend& frontend,
+    const RenderedPrompt& rendered,
+    const std::vector<MediaInput>& media,
+    const MediaOptions& options
+) {
+  const Tokenizer& tokenizer = frontend.tokenizer;
+  std::vector<int32_t> ids = tokenizer.encode_prompt(rendered);
+  require_known_ids(ids, frontend.shape.vocab_size);
+  if (!frontend.media) {
+    return assemble_text(ids, media);
+  }
+  const MediaRules& rules = *frontend.media;
+  require_placeholders(ids, media, rules);
+  CutMedia cut = cut_media(frontend, media, options);
+  if (rules.video_timing == VideoTiming::timestamped) {
+    // The times are text: they are tokenised together with what stands in front of them.
+    ids = tokenizer.encode_prompt(with_times(rendered, video_seconds(cut.media), rules, tokenizer));
+  }
+  std::vector<ReducedPicture> reduced = reduced_pictures(cut.media);
+  Prompt prompt = expand_placeholders(ids, std::move(cut.media), rules);
+  return {std::move(prompt), cut.media_decode, cut.preprocess, std::move(reduced)};
+}
+
 Prepared prepare_chat(
     const Frontend& frontend,
     const ChatTemplate& chat_template,
     const ChatInput& input,
     const MediaOptions& options
 ) {
-  require_something_said(input);
-  return assemble(frontend, chat_template.render(input.chat), input.media, options);
+  return prepare_rendered(frontend, render_chat(chat_template, input), input.media, options);
 }
 
 Prepared prepare_raw(
@@ -141,7 +145,7 @@ Prepared prepare_raw(
     );
   }
   const RenderedPrompt rendered{.marked = std::string(text)};
-  return assemble(frontend, rendered, media, options);
+  return prepare_rendered(frontend, rendered, media, options);
 }
 
 Prompt prepare_text(const Frontend& frontend, std::string_view text) {

@@ -53,6 +53,16 @@ Prepared prepare_raw(
     const MediaOptions& options = {}
 );
 
+/// The two steps of prepare_chat: a conversation in the template's words, and words to a model's
+/// input.
+RenderedPrompt render_chat(const ChatTemplate& chat_template, const ChatInput& input);
+Prepared prepare_rendered(
+    const Frontend& frontend,
+    const RenderedPrompt& rendered,
+    const std::vector<MediaInput>& media,
+    const MediaOptions& options = {}
+);
+
 /// Plain text without template: nothing in it is a special token. Throws Error(Fault::input) where
 /// it is empty or no UTF-8.
 Prompt prepare_text(const Frontend& frontend, std::string_view text);

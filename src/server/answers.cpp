@@ -60,6 +60,7 @@ void answer_whole(
 
 Prompt text_prompt(const ModelService& service, const wire::TextPrompt& prompt) {
   if (const auto* text = std::get_if<std::string>(&prompt)) {
+    service.require_short(text->size());
     return prepare_text(service.frontend(), *text);
   }
   return prepare_ids(service.frontend(), std::get<std::vector<int32_t>>(prompt));

@@ -35,7 +35,8 @@ MediaOptions over(const MediaOptions& own, const MediaOptions& asked) {
   return options;
 }
 
-http::ApiException too_long(int tokens, int context) {
+/// `tokens`: how many the prompt has, in words.
+http::ApiException too_long(std::string_view tokens, int context) {
   return http::ApiException({
       .kind = http::ErrorKind::bad_request,
       .message = fmt::format(
@@ -64,7 +65,16 @@ ModelService::ModelService(Frontend frontend, Engine engine, const ModelServiceO
       serving_(engine_.model(), frontend_.shape, frontend_.tokenizer, options.serving) {}
 
 Prepared ModelService::prepare(const ChatInput& input, const MediaOptions& asked) const {
-  return prepare_chat(frontend_, chat_template_, input, over(options_.media, asked));
+  const RenderedPrompt rendered = render_chat(chat_template_, input);
+  require_short(rendered.text().size());
+  return prepare_rendered(frontend_, rendered, input.media, over(options_.media, asked));
+}
+
+void ModelService::require_short(size_t bytes) const {
+  const uint64_t least = frontend_.tokenizer.least_tokens(bytes);
+  if (least >= static_cast<uint64_t>(options_.serving.context)) {
+    throw too_long(fmt::format("at least {}", least), options_.serving.context);
+  }
 }
 
 wire::ServedModel ModelService::served() const {
@@ -80,7 +90,7 @@ Request ModelService::request(Prompt prompt, const wire::GenerationFields& asked
   const int context = options_.serving.context;
   const int left = context - prompt.tokens();
   if (left < 1) {
-    throw too_long(prompt.tokens(), context);
+    throw too_long(std::to_string(prompt.tokens()), context);
   }
   for (const auto& [id, bias] : asked.sampling.logit_bias) {
     if (id >= frontend_.tokenizer.size()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -43,8 +44,13 @@ class ModelService {
   /// Bytes of tokens, for log probabilities.
   const wire::TokenBytes& token_bytes() const { return token_bytes_; }
 
-  /// As prepare_chat, with what is asked of media over the service's own options.
+  /// As prepare_chat, with what is asked of media over the service's own options. Throws as
+  /// require_short.
   Prepared prepare(const ChatInput& input, const MediaOptions& asked) const;
+
+  /// Refuses a text of so many bytes before it is tokenised, where it is too long whatever it says:
+  /// ApiException (400, `context_length_exceeded`).
+  void require_short(size_t bytes) const;
 
   /// What clients are told of the model.
   wire::ServedModel served() const;

@@ -45,6 +45,9 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   tokenizer.handle_ = load_handle(folder / "tokenizer.json");
   const Json description = describe(*tokenizer.handle_);
   tokenizer.size_ = description.at("size").get<int32_t>();
+  if (const Json& most = description.at("most_bytes"); !most.is_null()) {
+    tokenizer.most_bytes_ = most.get<size_t>();
+  }
   tokenizer.added_tokens_ = added_tokens_of(description);
   const std::string where = (folder / "tokenizer_config.json").string();
   const Json special_tokens = named_special_tokens(read_tokenizer_config(folder), where);

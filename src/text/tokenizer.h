@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -53,6 +54,10 @@ class Tokenizer {
   /// The token of an id, spelled as in tokenizer.json (bytes in the GPT-2 alphabet).
   std::optional<std::string> id_to_token(int32_t id) const;
 
+  /// The fewest tokens that a text of so many bytes has, whatever it says; 0 where this tokenizer
+  /// gives no bound.
+  uint64_t least_tokens(size_t bytes) const { return most_bytes_ == 0 ? 0 : bytes / most_bytes_; }
+
   /// 1 + the highest id, added tokens included. Logits from here on belong to no token.
   int32_t size() const { return size_; }
 
@@ -72,6 +77,7 @@ class Tokenizer {
   std::shared_ptr<const textkit::TokenizerHandle> handle_;
   std::vector<AddedToken> added_tokens_;
   int32_t size_ = 0;
+  size_t most_bytes_ = 0;  // of a text that become one token; 0: no bound
   std::optional<int32_t> eos_;
 };
 

@@ -425,6 +425,16 @@ class Refusals(ServedCase):
         error = self.refused(400, {"messages": asking("word " * 400)})
         self.assertEqual(error["code"], "context_length_exceeded")
 
+    def test_a_text_that_is_far_too_long_is_refused_untokenised(self):
+        text = "x" * 200_000
+        for path, body in (
+            ("/v1/chat/completions", {"messages": asking(text)}),
+            ("/v1/completions", {"prompt": text}),
+        ):
+            error = self.refused(400, body, path)
+            self.assertEqual(error["code"], "context_length_exceeded")
+            self.assertIn("at least", error["message"])
+
     def test_ids_that_are_no_tokens(self):
         self.refused(400, {"messages": asking("Hello."), "logit_bias": {"99999999": 1}})
         self.refused(400, {"prompt": [99999999]}, "/v1/completions")

@@ -88,6 +88,41 @@ TEST(Tokenizer, refuses_what_it_cannot_encode_or_decode) {
   }
 }
 
+/// A text again and again.
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) {
+    all += text;
+  }
+  return all;
+}
+
+TEST(Tokenizer, bounds_the_tokens_of_a_text_from_below) {
+  const Tokenizer& tokenizer = tiny_tokenizer();
+  EXPECT_GT(tokenizer.least_tokens(1 << 20), 1000U);
+  EXPECT_EQ(tokenizer.least_tokens(0), 0U);
+  std::vector<std::string> texts = {
+      "\u1fbe\u0308\u0301", "\u2126\u0314\u0342\u0345", "\u212a", "\u1112\u1175\u11c2"
+  };
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    texts.push_back(tokenizer.decode(Ids{id}, SpecialTokens::keep));
+  }
+  for (const std::string& text : texts) {
+    const std::string long_text = repeated(text, 20);
+    EXPECT_LE(tokenizer.least_tokens(long_text.size()), tokenizer.encode_text(long_text).size());
+    const Ids prompt = tokenizer.encode_prompt({.marked = long_text});
+    EXPECT_LE(tokenizer.least_tokens(long_text.size()), prompt.size()) << text;
+  }
+}
+
+TEST_F(TokenizerLoad, knows_no_bound_where_text_is_dropped) {
+  write(
+      "tokenizer.json",
+      with_change("normalizer", {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}})
+  );
+  EXPECT_EQ(Tokenizer::load(folder_).least_tokens(1 << 20), 0U);
+}
+
 TEST(Tokenizer, empty_stays_empty) {
   EXPECT_EQ(tiny_tokenizer().encode_text(""), Ids{});
   EXPECT_EQ(tiny_tokenizer().encode_prompt({}), Ids{});

@@ -48,7 +48,8 @@ void textkit_free_ids(textkit_ids ids);
 char* textkit_tokenizer_new(const char* json, size_t size, textkit_tokenizer** tokenizer);
 void textkit_tokenizer_free(textkit_tokenizer* tokenizer);
 
-// {"size": 1 + highest id, "added_tokens": [{"id", "content", "special"}, …] by ascending id}
+// {"size": 1 + highest id, "most_bytes": of a text that become one token, or null where there is no
+// bound, "added_tokens": [{"id", "content", "special"}, …] by ascending id}
 char* textkit_tokenizer_describe(const textkit_tokenizer* tokenizer, textkit_text* json);
 
 // Ids of a rendered prompt: added tokens are recognised, except where `marker` (0: none) stands

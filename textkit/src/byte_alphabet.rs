@@ -25,6 +25,11 @@ impl ByteAlphabet {
         Self { byte_of }
     }
 
+    pub fn characters(&self) -> impl Iterator<Item = char> + '_ {
+        let known = self.byte_of.iter().zip('\0'..).filter(|(byte, _)| byte.is_some());
+        known.map(|(_, character)| character)
+    }
+
     /// The bytes that a token stands for. A token with a character outside the alphabet (an added
     /// token such as "<|标|>") stands for its own UTF-8, as in Hugging Face's decoder.
     pub fn bytes_of(&self, token: &str) -> Vec<u8> {

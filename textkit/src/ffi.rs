@@ -185,6 +185,7 @@ pub unsafe extern "C" fn textkit_tokenizer_describe(
         });
         let description = Value::from_pairs([
             ("size", Value::from(tokenizer.size())),
+            ("most_bytes", Value::from(tokenizer.most_bytes())),
             ("added_tokens", added_tokens.collect()),
         ]);
         serde_json::to_string(&description).map(Text::new).map_err(|error| error.to_string())

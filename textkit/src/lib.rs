@@ -10,6 +10,7 @@ mod detokenizer;
 mod ffi;
 mod grammar;
 mod grammar_spec;
+mod longest_token;
 mod methods;
 mod python;
 mod strftime;

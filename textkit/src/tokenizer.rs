@@ -1,6 +1,7 @@
 //! A byte-level BPE tokenizer, read from the text of tokenizer.json.
 
 use crate::byte_alphabet::ByteAlphabet;
+use crate::longest_token::most_bytes;
 use tokenizers::tokenizer::{
     Model, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString,
     PreTokenizer,
@@ -22,6 +23,7 @@ pub struct TextTokenizer {
     alphabet: ByteAlphabet,
     added_tokens: Vec<AddedToken>,
     size: u32,
+    most_bytes: Option<usize>,
 }
 
 impl TextTokenizer {
@@ -33,12 +35,19 @@ impl TextTokenizer {
         if i32::try_from(size).is_err() {
             return Err(format!("got a token id of {}, expected ids below 2^31", size - 1));
         }
-        Ok(Self { tokenizer, alphabet: ByteAlphabet::new(), added_tokens, size })
+        let alphabet = ByteAlphabet::new();
+        let most_bytes = most_bytes(&tokenizer, &alphabet);
+        Ok(Self { tokenizer, alphabet, added_tokens, size, most_bytes })
     }
 
     /// 1 + the highest id.
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// The most bytes of a text that become one token, where there is a bound.
+    pub fn most_bytes(&self) -> Option<usize> {
+        self.most_bytes
     }
 
     /// By ascending id.
