@@ -200,6 +200,9 @@ std::string log_line(const http::AccessLogEntry& entry) {
   if (!entry.failure.empty()) {
     line["failure"] = entry.failure;
   }
+  if (!entry.ignored.empty()) {
+    line["ignored"] = entry.ignored;
+  }
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

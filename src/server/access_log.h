@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace whimbrel::http {
 
@@ -34,7 +35,8 @@ struct AccessLogEntry {
   uint64_t body_bytes = 0;
   uint64_t sent_bytes = 0;
   double milliseconds = 0;
-  std::string failure = {};  // of an exception that the client was not told about
+  std::string failure = {};               // of an exception that the client was not told about
+  std::vector<std::string> ignored = {};  // names of fields that change nothing; a few
 };
 
 /// Control characters, backslash and whatever is no ASCII as `\xNN`, at most `longest` bytes of

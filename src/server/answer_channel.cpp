@@ -1,9 +1,32 @@
 #include "server/answer_channel.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 namespace whimbrel::http {
+
+namespace {
+
+constexpr size_t kMostIgnored = 16;
+constexpr size_t kLongestIgnored = 64;
+constexpr const char* kMore = "...";
+
+/// Again cut, they stay as they are.
+std::vector<std::string> cut(std::vector<std::string> names) {
+  if (names.size() > kMostIgnored) {
+    names.resize(kMostIgnored);
+    names.emplace_back(kMore);
+  }
+  for (std::string& name : names) {
+    if (name.size() > kLongestIgnored) {
+      name = name.substr(0, kLongestIgnored) + kMore;
+    }
+  }
+  return names;
+}
+
+}  // namespace
 
 AnswerChannel::AnswerChannel(ErrorShape shape, std::function<void()> wake)
     : shape_(shape), wake_(std::move(wake)) {}
@@ -27,9 +50,17 @@ void AnswerChannel::wake(std::unique_lock<std::mutex> lock) {
   }
 }
 
+void AnswerChannel::note_ignored(std::vector<std::string> names) {
+  const std::lock_guard lock(mutex_);
+  ignored_ = cut(std::move(names));
+}
+
 void AnswerChannel::respond(Response response) {
   std::unique_lock lock(mutex_);
   require(State::open);
+  if (!response.ignored.empty()) {
+    ignored_ = cut(std::move(response.ignored));
+  }
   state_ = State::ended;
   failure_ = response.failure;
   output_.response = std::move(response);
@@ -40,6 +71,9 @@ void AnswerChannel::respond(Response response) {
 void AnswerChannel::start_stream(StreamHead head) {
   std::unique_lock lock(mutex_);
   require(State::open);
+  if (!head.ignored.empty()) {
+    ignored_ = cut(std::move(head.ignored));
+  }
   state_ = State::streaming;
   output_.stream = std::move(head);
   wake(std::move(lock));
@@ -131,6 +165,11 @@ size_t AnswerChannel::waiting() {
 std::string AnswerChannel::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
+}
+
+std::vector<std::string> AnswerChannel::ignored() const {
+  const std::lock_guard lock(mutex_);
+  return ignored_;
 }
 
 /// An exception here would end the thread that serves connections.

@@ -21,6 +21,7 @@ class AnswerChannel {
   AnswerChannel(ErrorShape shape, std::function<void()> wake);
 
   // What an Exchange offers; see there.
+  void note_ignored(std::vector<std::string> names);
   void respond(Response response);
   void start_stream(StreamHead head);
   void write(std::string_view bytes);
@@ -54,6 +55,9 @@ class AnswerChannel {
 
   std::string failure() const;
 
+  /// What was noted, or came with the answer: a few names, each short.
+  std::vector<std::string> ignored() const;
+
   /// Tells those who answer that it can't be sent, on this thread. Where the server stops they may
   /// write in the callback; whatever isn't finished then is answered with 503 or broken off.
   void close(CloseReason reason);
@@ -80,6 +84,7 @@ class AnswerChannel {
   std::vector<std::function<void(CloseReason)>> callbacks_;
   Output output_;
   std::string failure_;
+  std::vector<std::string> ignored_;
 };
 
 }  // namespace whimbrel::http

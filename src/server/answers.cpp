@@ -128,6 +128,7 @@ void answer_chat(ModelService& service, const std::shared_ptr<Exchange>& exchang
   require_room(service);
   const wire::ChatCompletionRequest asked =
       wire::parse_chat_request(exchange->take_body(), service.options().limits.request);
+  exchange->note_ignored(asked.ignored);
   PreparedChat chat = prepare_chat_request(service, asked, *exchange);
   wire::ChatAnswerInfo info = chat_info(service, asked, chat, *exchange);
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
@@ -144,6 +145,7 @@ void answer_completion(ModelService& service, const std::shared_ptr<Exchange>& e
   require_room(service);
   const wire::CompletionRequest asked =
       wire::parse_completion_request(exchange->take_body(), service.options().limits.request);
+  exchange->note_ignored(asked.ignored);
   wire::require_model(service.served(), asked.generation.model);
   std::vector<whimbrel::Request> requests = requests_of(service, asked, exchange->request().tenant);
   wire::CompletionInfo info = completion_info(service, asked, *exchange);
@@ -160,6 +162,7 @@ void answer_message(ModelService& service, const std::shared_ptr<Exchange>& exch
   require_room(service);
   const wire::ChatCompletionRequest asked =
       wire::parse_messages_request(exchange->take_body(), service.options().limits.request);
+  exchange->note_ignored(asked.ignored);
   PreparedChat chat = prepare_chat_request(service, asked, *exchange);
   wire::MessageInfo info{numbered("msg_", *exchange), service.name(), chat.form};
   std::vector<whimbrel::Request> requests = only(std::move(chat.request));
@@ -176,6 +179,7 @@ void answer_response(ModelService& service, const std::shared_ptr<Exchange>& exc
   require_room(service);
   const wire::ResponsesRequest asked =
       wire::parse_responses_request(exchange->take_body(), service.options().limits.request);
+  exchange->note_ignored(asked.chat.ignored);
   PreparedChat chat = prepare_chat_request(service, asked.chat, *exchange);
   wire::ResponseInfo info{.id = numbered("resp_", *exchange), .created = seconds_since_1970()};
   info.model = service.name();

@@ -28,7 +28,7 @@ struct ChatCompletionRequest {
   bool logprobs = false;
   int top_logprobs = 0;
   Json template_kwargs = Json::object();
-  std::vector<std::string> ignored = {};  // fields we don't know, to be logged once
+  std::vector<std::string> ignored = {};  // fields we don't know, for the log
 };
 
 /// Reads and checks a body. Throws http::ApiException: 400 that names the field.

@@ -291,7 +291,7 @@ void Connection::close(Outcome outcome) {
   transport_->close();
   if (current_) {
     const std::shared_ptr<AnswerChannel> channel = current_->channel;
-    note_failure();
+    note_answer();
     log(ended_by(outcome));
     if (channel) {
       channel->close(reason_of(outcome));
@@ -300,12 +300,20 @@ void Connection::close(Outcome outcome) {
   core_->remove(this);
 }
 
-/// Why those who answered failed, for the log.
-void Connection::note_failure() {
-  const std::string failure = current_->channel ? current_->channel->failure() : "";
+/// What those who answered say for the log.
+void Connection::note_answer() {
+  if (!current_->channel) {
+    return;
+  }
+  const std::string failure = current_->channel->failure();
   if (!failure.empty()) {
     current_->entry.failure = escape_for_log(failure);
   }
+  std::vector<std::string> ignored = current_->channel->ignored();
+  for (std::string& name : ignored) {
+    name = escape_for_log(name);
+  }
+  current_->entry.ignored = std::move(ignored);
 }
 
 void Connection::log(Outcome outcome) {

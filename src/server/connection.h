@@ -89,7 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
   Outcome ended_by(Outcome outcome) const;
   void close(Outcome outcome);
-  void note_failure();
+  void note_answer();
   void log(Outcome outcome);
 
   // --- connection_request.cpp: what is asked, and by whom

@@ -189,7 +189,7 @@ void Connection::finish_answer() {
   const std::shared_ptr<AnswerChannel> channel = current_->channel;
   full_deadline_.cancel();
   ping_deadline_.cancel();
-  note_failure();
+  note_answer();
   if (channel) {
     channel->detach();
   }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/http_message.h"
 
@@ -26,6 +27,10 @@ class Exchange {
 
   /// Gives the request's body up, which the server counts among those that it holds.
   virtual std::string take_body() = 0;
+
+  /// Names of the request's fields that change nothing, for the log, which cuts and escapes them.
+  /// To be noted before an answer is begun.
+  virtual void note_ignored(std::vector<std::string> names) = 0;
 
   /// The whole answer. A second answer is std::logic_error.
   virtual void respond(Response response) = 0;

@@ -33,12 +33,14 @@ struct Response {
   std::string body = {};
   std::vector<Field> fields = {};
   std::string failure = {};  // for the log: why the server failed, which the client isn't told
+  std::vector<std::string> ignored = {};  // for the log: see Exchange::note_ignored
 };
 
 /// The head of an answer that comes in pieces.
 struct StreamHead {
   std::string content_type = "text/event-stream";
   std::vector<Field> fields = {};
+  std::vector<std::string> ignored = {};  // as Response's
 };
 
 /// Equal but for the case of ASCII letters.

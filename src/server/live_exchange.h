@@ -19,6 +19,9 @@ class LiveExchange : public Exchange {
 
   const Request& request() const override { return request_; }
   std::string take_body() override;
+  void note_ignored(std::vector<std::string> names) override {
+    channel_->note_ignored(std::move(names));
+  }
   void respond(Response response) override { channel_->respond(std::move(response)); }
   void start_stream(StreamHead head) override { channel_->start_stream(std::move(head)); }
   void write(std::string_view bytes) override { channel_->write(bytes); }

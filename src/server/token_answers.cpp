@@ -33,6 +33,7 @@ Json detokenize(const ModelService& service, Exchange& exchange) {
 Json apply_template(const ModelService& service, Exchange& exchange) {
   const wire::ChatCompletionRequest asked =
       wire::parse_template_request(exchange.take_body(), limits_of(service));
+  exchange.note_ignored(asked.ignored);
   wire::require_model(service.served(), asked.generation.model);
   return wire::prompt_json(service.chat_template().render(chat_without_media(asked).chat).text());
 }
@@ -40,12 +41,14 @@ Json apply_template(const ModelService& service, Exchange& exchange) {
 Json count_tokens(const ModelService& service, Exchange& exchange) {
   const wire::ChatCompletionRequest asked =
       wire::parse_count_tokens_request(exchange.take_body(), limits_of(service));
+  exchange.note_ignored(asked.ignored);
   return wire::token_count_json(chat_prompt(service, asked, exchange).tokens());
 }
 
 Json estimate(const ModelService& service, Exchange& exchange) {
   const wire::ChatCompletionRequest asked =
       wire::parse_chat_request(exchange.take_body(), limits_of(service));
+  exchange.note_ignored(asked.ignored);
   Prompt prompt = chat_prompt(service, asked, exchange);
   Json media = media_json(prompt);
   const int tokens = prompt.tokens();

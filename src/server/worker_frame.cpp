@@ -27,9 +27,14 @@ uint64_t number_at(std::string_view bytes, size_t at) {
   throw std::runtime_error("[worker] got a message that is none, expected the other process's");
 }
 
+/// Texts of clients may be no UTF-8.
+std::string dumped(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 /// Behind a body: its description and the description's length.
 std::string with_description(std::string body, const Json& description) {
-  const std::string text = description.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = dumped(description);
   body += text;
   append_number(body, text.size());
   return body;
@@ -133,6 +138,7 @@ std::string encode_response(Response response) {
       {"content_type", response.content_type},
       {"fields", fields_json(response.fields)},
       {"failure", response.failure},
+      {"ignored", response.ignored},
   };
   return with_description(std::move(response.body), description);
 }
@@ -145,19 +151,28 @@ Response decode_response(std::string payload) {
     response.content_type = description.at("content_type").get<std::string>();
     response.fields = fields_of(description.at("fields"));
     response.failure = description.at("failure").get<std::string>();
+    response.ignored = description.at("ignored").get<std::vector<std::string>>();
     response.body = std::move(payload);
     return response;
   });
 }
 
 std::string encode_stream_head(const StreamHead& head) {
-  return Json{{"content_type", head.content_type}, {"fields", fields_json(head.fields)}}.dump();
+  return dumped({
+      {"content_type", head.content_type},
+      {"fields", fields_json(head.fields)},
+      {"ignored", head.ignored},
+  });
 }
 
 StreamHead decode_stream_head(std::string_view payload) {
   return decoded([&] {
     const Json json = Json::parse(payload);
-    return StreamHead{json.at("content_type").get<std::string>(), fields_of(json.at("fields"))};
+    return StreamHead{
+        .content_type = json.at("content_type").get<std::string>(),
+        .fields = fields_of(json.at("fields")),
+        .ignored = json.at("ignored").get<std::vector<std::string>>(),
+    };
   });
 }
 

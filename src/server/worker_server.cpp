@@ -32,10 +32,12 @@ bool send_pieces(FrameSocket& socket, uint64_t id, AnswerChannel& channel, size_
     if (output.response->body.size() > longest_answer) {
       output.response = too_long();
     }
+    output.response->ignored = channel.ignored();
     socket.send({FrameKind::whole, id, encode_response(std::move(*output.response))});
     return true;
   }
   if (output.stream) {
+    output.stream->ignored = channel.ignored();
     socket.send({FrameKind::stream, id, encode_stream_head(*output.stream)});
   }
   for (size_t at = 0; at < output.bytes.size(); at += kLongestPiece) {

@@ -494,6 +494,29 @@ class Logs(CliTest):
         self.assertNotIn("canary", "".join(server.said))
 
 
+    def test_fields_that_change_nothing_are_named(self):
+        server = Server("--log-requests")
+        body = {"model": BUNDLED, "messages": asking("Hello."), "max_tokens": 2}
+        other = {"unknown": "value-canary", "b\n": 1, "c" * 100: 2}
+        for path, more in (
+            ("/v1/chat/completions", {}),
+            ("/v1/chat/completions", {"stream": True}),
+            ("/v1/chat/completions", {"temperature": "wrong"}),
+            ("/v1/messages", {}),
+            ("/v1/messages/count_tokens", {}),
+        ):
+            server.request("POST", path, {**body, **other, **more})
+        server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, **other})
+        server.request("POST", "/v1/responses", {"input": "a", "max_output_tokens": 1, **other})
+        server.request("POST", "/v1/chat/completions", body)
+        self.assertEqual(server.stop(), 0)
+        lines = [json.loads(line) for line in server.said if line.startswith("{")]
+        names = ["unknown", "b\\x0a", "c" * 64 + "..."]
+        found = [line.get("ignored") for line in lines]
+        self.assertEqual(found, [names, names, None, names, names, names, names, None])
+        self.assertNotIn("canary", "".join(server.said))
+
+
 class Stops(CliTest):
     def test_an_open_stream_is_told(self):
         server = Server("--drain", "0")

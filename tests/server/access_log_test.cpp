@@ -64,6 +64,51 @@ TEST(LogInjection, by_a_client_stays_within_one_entry_without_its_secrets) {
   EXPECT_EQ(failed->tenant.size(), 8U);
 }
 
+TEST(IgnoredFields, are_in_the_entry_a_few_of_them_cut_and_escaped) {
+  std::vector<std::string> names(100, std::string(1000, 'x'));
+  names[0] = "a\r\n\x1b";
+  TestServer server({
+      public_route(
+          "GET",
+          "/whole",
+          [&names](const ExchangePtr& exchange) {
+            exchange->note_ignored(names);
+            exchange->respond({});
+          }
+      ),
+      public_route(
+          "GET",
+          "/from",
+          [&names](const ExchangePtr& exchange) {
+            exchange->respond({.ignored = names});  // as it comes from another process
+          }
+      ),
+      public_route(
+          "GET",
+          "/stream",
+          [&names](const ExchangePtr& exchange) {
+            exchange->start_stream({.ignored = names});
+            exchange->finish();
+          }
+      ),
+      public_route("GET", "/none", answer("{}")),
+  });
+  for (const char* path : {"/whole", "/from", "/stream", "/none"}) {
+    server.get(path);
+  }
+  ASSERT_TRUE(eventually([&] { return server.log().size() == 4; }));
+  for (const AccessLogEntry& entry : server.log()) {
+    if (entry.path == "/none") {
+      EXPECT_TRUE(entry.ignored.empty());
+      continue;
+    }
+    ASSERT_EQ(entry.ignored.size(), 17U) << entry.path;
+    EXPECT_EQ(entry.ignored[0], "a\\x0d\\x0a\\x1b");
+    EXPECT_EQ(entry.ignored[1], std::string(64, 'x') + "...");
+    EXPECT_EQ(entry.ignored[16], "...");
+  }
+}
+
 TEST(Counters, add_up_by_route_and_status) {
   TestServer server({public_route("GET", "/a", answer("{}"))});
   server.get("/a?1");

@@ -43,7 +43,7 @@ TEST(WorkerFrame, request_comes_back_but_for_its_fields) {
 }
 
 TEST(WorkerFrame, response_comes_back) {
-  Response response{429, "text/plain", "later", {{"Retry-After", "1"}}, "why"};
+  Response response{429, "text/plain", "later", {{"Retry-After", "1"}}, "why", {"a", "\xff"}};
   const Response back = decode_response(encode_response(response));
   EXPECT_EQ(back.status, 429);
   EXPECT_EQ(back.content_type, "text/plain");
@@ -51,12 +51,15 @@ TEST(WorkerFrame, response_comes_back) {
   ASSERT_EQ(back.fields.size(), 1U);
   EXPECT_EQ(back.fields[0].value, "1");
   EXPECT_EQ(back.failure, "why");
+  EXPECT_EQ(back.ignored, (std::vector<std::string>{"a", "\uFFFD"}));
 }
 
 TEST(WorkerFrame, stream_head_and_report_come_back) {
-  const StreamHead head = decode_stream_head(encode_stream_head({"text/x", {{"A", "b"}}}));
+  const StreamHead head =
+      decode_stream_head(encode_stream_head({"text/x", {{"A", "b"}}, {"c\xff"}}));
   EXPECT_EQ(head.content_type, "text/x");
   EXPECT_EQ(head.fields.at(0).name, "A");
+  EXPECT_EQ(head.ignored, std::vector<std::string>{"c\uFFFD"});
   const WorkerReport report = decode_report(encode_report({3, 7, "metrics\n"}));
   EXPECT_EQ(report.running, 3);
   EXPECT_EQ(report.steps, 7U);
