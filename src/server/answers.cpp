@@ -51,10 +51,9 @@ void answer_whole(
     ModelService& service,
     std::shared_ptr<Exchange> exchange,
     Writer writer,
-    std::vector<whimbrel::Request> requests,
-    ErrorShape shape = ErrorShape::openai
+    std::vector<whimbrel::Request> requests
 ) {
-  std::make_shared<WholeDelivery<Writer>>(std::move(exchange), std::move(writer), shape)
+  std::make_shared<WholeDelivery<Writer>>(std::move(exchange), std::move(writer))
       ->begin(service, std::move(requests));
 }
 
@@ -171,7 +170,7 @@ void answer_message(ModelService& service, const std::shared_ptr<Exchange>& exch
     stream(service, exchange, std::move(writer), std::move(requests));
   } else {
     wire::MessageAnswer writer(std::move(info));
-    answer_whole(service, exchange, std::move(writer), std::move(requests), ErrorShape::anthropic);
+    answer_whole(service, exchange, std::move(writer), std::move(requests));
   }
 }
 

@@ -55,6 +55,13 @@ Json text_or_null(const std::string& text) {
 
 }  // namespace
 
+ErrorShape error_shape_of(std::string_view path) {
+  constexpr std::string_view kMessages = "/v1/messages";
+  const bool is_below = path.starts_with(kMessages) &&
+                        (path.size() == kMessages.size() || path[kMessages.size()] == '/');
+  return is_below ? ErrorShape::anthropic : ErrorShape::openai;
+}
+
 int status_of(ErrorKind kind) {
   return names_of(kind).status;
 }

@@ -33,6 +33,9 @@ enum class ErrorKind {
 /// Whose clients read the error: the two APIs spell it in their own way.
 enum class ErrorShape { openai, anthropic };
 
+/// By the path of a request, whether it is served or not: Anthropic's at and below /v1/messages.
+ErrorShape error_shape_of(std::string_view path);
+
 /// An error for a client. The message is one sentence and holds no path, key or prompt.
 struct ApiError {
   ErrorKind kind = ErrorKind::bad_request;

@@ -131,10 +131,10 @@ void Connection::begin_request(RequestHead head, std::string_view head_bytes) {
 std::optional<Response> Connection::answer_without_handler() {
   Current& current = *current_;
   Request& request = current.request;
+  current.match = core_->router.match(request.method, request.path);
   if (const std::optional<ApiError> error = core_->access.check_browser(request)) {
     throw ApiException(*error);
   }
-  current.match = core_->router.match(request.method, request.path);
   const std::string origin = core_->access.allowed_origin(request);
   current.frame.fields = cors_fields(origin);
   // A browser asks without the key whether its page may send one.

@@ -92,8 +92,8 @@ class StreamDelivery : public Delivery {
 template <typename Writer>
 class WholeDelivery : public Delivery {
  public:
-  WholeDelivery(std::shared_ptr<Exchange> exchange, Writer writer, ErrorShape shape)
-      : Delivery(std::move(exchange)), writer_(std::move(writer)), shape_(shape) {}
+  WholeDelivery(std::shared_ptr<Exchange> exchange, Writer writer)
+      : Delivery(std::move(exchange)), writer_(std::move(writer)) {}
 
  private:
   void on_taken() override {}
@@ -101,7 +101,8 @@ class WholeDelivery : public Delivery {
   void on_event(int prompt, const Event& event) override {
     push_event(writer_, prompt, event);
     if (writer_.ended()) {
-      Response response = writer_.failure() ? error_response(*writer_.failure(), shape_)
+      const ErrorShape shape = error_shape_of(exchange().request().path);
+      Response response = writer_.failure() ? error_response(*writer_.failure(), shape)
                                             : Response{.body = wire::dump(writer_.json())};
       response.failure = cause_of(event);
       exchange().respond(std::move(response));
@@ -110,7 +111,6 @@ class WholeDelivery : public Delivery {
   }
 
   Writer writer_;
-  ErrorShape shape_;
 };
 
 }  // namespace whimbrel::http

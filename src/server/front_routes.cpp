@@ -64,10 +64,7 @@ Route handed_on(ModelRoute asked, WorkerSupervisor& worker) {
       .method = std::move(asked.method),
       .path = std::move(asked.path),
       .immediate = true,
-      .shape = asked.shape,
-      .handler = [&worker, shape = asked.shape](const std::shared_ptr<Exchange>& exchange) {
-        worker.forward(exchange, shape);
-      },
+      .handler = [&worker](const std::shared_ptr<Exchange>& exchange) { worker.forward(exchange); },
   };
 }
 

@@ -9,13 +9,12 @@
 namespace whimbrel::http {
 
 std::vector<ModelRoute> model_routes(const std::string& model_name) {
-  using enum ErrorShape;
   return {
       {"POST", "/v1/chat/completions", answer_chat},
       {"POST", "/v1/completions", answer_completion},
       {"POST", "/v1/responses", answer_response},
-      {"POST", "/v1/messages", answer_message, anthropic},
-      {"POST", "/v1/messages/count_tokens", answer_count_tokens, anthropic},
+      {"POST", "/v1/messages", answer_message},
+      {"POST", "/v1/messages/count_tokens", answer_count_tokens},
       {"POST", "/v1/estimate", answer_estimate},
       {"POST", "/tokenize", answer_tokenize},
       {"POST", "/detokenize", answer_detokenize},
@@ -37,7 +36,6 @@ std::vector<Route> worker_routes(ModelService& service) {
         .method = std::move(asked.method),
         .path = std::move(asked.path),
         .immediate = asked.immediate,
-        .shape = asked.shape,
         .handler = [&service, answer = asked.answer](const std::shared_ptr<Exchange>& exchange) {
           answer(service, exchange);
         },

@@ -14,7 +14,6 @@ struct ModelRoute {
   std::string method = {};
   std::string path = {};
   void (*answer)(ModelService& service, const std::shared_ptr<Exchange>& exchange) = nullptr;
-  ErrorShape shape = ErrorShape::openai;
   bool immediate = false;  // as Route's
 };
 

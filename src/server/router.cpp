@@ -51,7 +51,7 @@ Router::Router(std::vector<Route> routes) : routes_(std::move(routes)) {
 }
 
 RouteMatch Router::match(std::string_view method, std::string_view path) const {
-  RouteMatch match;
+  RouteMatch match{.shape = error_shape_of(path)};
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (const Route& route : routes_) {
     if (route.path != path) {
@@ -59,7 +59,6 @@ RouteMatch Router::match(std::string_view method, std::string_view path) const {
     }
     match.allow += route.method + (route.method == "GET" ? ", HEAD, " : ", ");
     match.is_public = match.is_public || !route.needs_key;
-    match.shape = route.shape;
     if (route.method == wanted) {
       match.route = &route;
     }
@@ -71,7 +70,6 @@ RouteMatch Router::match(std::string_view method, std::string_view path) const {
   match.allow += "OPTIONS";
   if (match.route != nullptr) {
     match.is_public = !match.route->needs_key;
-    match.shape = match.route->shape;
   } else if (method != "OPTIONS") {
     match.error = method_not_allowed(match.allow);
   }

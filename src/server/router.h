@@ -23,15 +23,14 @@ struct Route {
   /// Run by the thread that serves the connection, so that it answers whatever else goes on; such a
   /// handler never waits.
   bool immediate = false;
-  ErrorShape shape = ErrorShape::openai;
   Handler handler = {};
 };
 
 /// What a method and a path lead to: a route; or an OPTIONS request, or an error, and no route.
 struct RouteMatch {
   const Route* route = nullptr;
-  bool is_public = false;  // some method of the path needs no key
-  ErrorShape shape = ErrorShape::openai;
+  bool is_public = false;                 // some method of the path needs no key
+  ErrorShape shape = ErrorShape::openai;  // of the path's errors
   std::string allow = {};  // the path's methods, for the field Allow; empty where it is unknown
   std::optional<ApiError> error = {};
 };

@@ -99,7 +99,7 @@ WorkerLink::WorkerLink(int descriptor, Listener listener)
            .ended = [this] { listener_.ended(); }}
       ) {}
 
-void WorkerLink::forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape) {
+void WorkerLink::forward(const std::shared_ptr<Exchange>& exchange) {
   if (socket_.waiting_bytes() > kMostWaiting) {
     throw ApiException({
         .kind = ErrorKind::too_many_requests,
@@ -110,7 +110,7 @@ void WorkerLink::forward(const std::shared_ptr<Exchange>& exchange, ErrorShape s
   }
   const auto forwarded = std::make_shared<Forwarded>();
   forwarded->exchange = exchange;
-  forwarded->shape = shape;
+  forwarded->shape = error_shape_of(exchange->request().path);
   uint64_t id = 0;
   {
     const std::lock_guard lock(mutex_);

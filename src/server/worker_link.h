@@ -26,10 +26,10 @@ class WorkerLink : public std::enable_shared_from_this<WorkerLink> {
 
   void start() { socket_.start(); }
 
-  /// Sends a client's request on; its answer goes to the client as it comes. Errors that are made
-  /// here have the shape. Throws ApiException (429) where the worker has yet to take too
-  /// much of what was sent before, and behind fail_all that error.
-  void forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape);
+  /// Sends a client's request on; its answer goes to the client as it comes. Throws ApiException
+  /// (429) where the worker has yet to take too much of what was sent before, and behind fail_all
+  /// that error.
+  void forward(const std::shared_ptr<Exchange>& exchange);
 
   /// Answers all that are left with an error, streams as their last event, and logs it. Returns how
   /// many.

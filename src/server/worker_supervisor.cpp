@@ -115,7 +115,7 @@ void WorkerSupervisor::stop() {
   }
 }
 
-void WorkerSupervisor::forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape) {
+void WorkerSupervisor::forward(const std::shared_ptr<Exchange>& exchange) {
   LinkPtr link;
   {
     const std::lock_guard lock(shared_->mutex);
@@ -124,7 +124,7 @@ void WorkerSupervisor::forward(const std::shared_ptr<Exchange>& exchange, ErrorS
     }
     link = shared_->link;
   }
-  link->forward(exchange, shape);
+  link->forward(exchange);
 }
 
 WorkerStatus WorkerSupervisor::status() const {

@@ -50,7 +50,7 @@ class WorkerSupervisor {
   void start();
 
   /// Hands a request on. Throws ApiException (unavailable) while there is no worker that is ready.
-  void forward(const std::shared_ptr<Exchange>& exchange, ErrorShape shape);
+  void forward(const std::shared_ptr<Exchange>& exchange);
 
   WorkerStatus status() const;
 

@@ -52,10 +52,7 @@ TEST(AuthSurface, every_path_in_every_spelling_by_every_method_needs_the_key) {
       {.method = "GET", .path = "/metrics", .immediate = true, .handler = answer("{}")},
       {.method = "GET", .path = "/v1/models", .handler = answer("{}")},
       {.method = "POST", .path = "/v1/chat/completions", .handler = answer("{}")},
-      {.method = "POST",
-       .path = "/v1/messages",
-       .shape = ErrorShape::anthropic,
-       .handler = answer("{}")},
+      {.method = "POST", .path = "/v1/messages", .handler = answer("{}")},
   };
   TestServer server(routes, {.access = {.api_keys = {"secret-key"}}});
   expect_guarded(server.port(), server->routes(), {"/", "/health"}, "secret-key");
@@ -84,6 +81,10 @@ TEST(ForeignHost, is_403_on_the_loopback) {
         "::1"}) {
     EXPECT_EQ(status(host), 403) << host;
   }
+  const auto messages =
+      request_once(server.port(), "POST /v1/messages HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(Json::parse(messages->body)["error"]["type"], "permission_error");
+  EXPECT_EQ(Json::parse(messages->body)["type"], "error");
   TestServer named(
       {public_route("GET", "/", answer("{}"))}, {.access = {.allowed_hosts = {"model.example"}}}
   );

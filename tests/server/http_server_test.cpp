@@ -215,10 +215,7 @@ TEST(HttpServer, what_a_handler_throws_is_the_answer) {
             );
           }
       ),
-      {.path = "/messages",
-       .needs_key = false,
-       .shape = ErrorShape::anthropic,
-       .handler = [](const ExchangePtr&) { throw 1; }},
+      public_route("GET", "/v1/messages", [](const ExchangePtr&) { throw 1; }),
   });
   const auto input = server.get("/input");
   EXPECT_EQ(input->status, 400);
@@ -231,7 +228,7 @@ TEST(HttpServer, what_a_handler_throws_is_the_answer) {
   EXPECT_EQ(server.get("/forgets")->status, 500);
   EXPECT_EQ(server.get("/own")->status, 429);
   EXPECT_EQ(server.get("/own")->fields.at("retry-after"), "7");
-  EXPECT_EQ(Json::parse(server.get("/messages")->body)["error"]["type"], "api_error");
+  EXPECT_EQ(Json::parse(server.get("/v1/messages")->body)["error"]["type"], "api_error");
   EXPECT_TRUE(server.counts(Outcome::failed, 4));
   EXPECT_EQ(server.log()[1].failure, "/secret/path");
 }

@@ -13,10 +13,7 @@ Router some_router() {
   return Router({
       {.method = "GET", .path = "/health", .needs_key = false, .handler = kNothing},
       {.method = "GET", .path = "/v1/models", .handler = kNothing},
-      {.method = "POST",
-       .path = "/v1/messages",
-       .shape = ErrorShape::anthropic,
-       .handler = kNothing},
+      {.method = "POST", .path = "/v1/messages", .handler = kNothing},
   });
 }
 
@@ -41,6 +38,17 @@ TEST(Router, another_method_is_405_in_the_shape_of_the_path) {
   EXPECT_EQ(some_router().match("get", "/health").error->kind, ErrorKind::method_not_allowed);
   EXPECT_EQ(some_router().match("HEAD", "/v1/messages").error->kind, ErrorKind::method_not_allowed);
   EXPECT_TRUE(some_router().match("POST", "/health").is_public);
+}
+
+TEST(Router, what_is_not_served_is_404_in_the_shape_of_whose_path_it_is) {
+  for (const char* path : {"/v1/messages/", "/v1/messages/batches", "/v1/messages/a/b"}) {
+    const RouteMatch match = some_router().match("POST", path);
+    EXPECT_EQ(match.error->kind, ErrorKind::not_found) << path;
+    EXPECT_EQ(match.shape, ErrorShape::anthropic) << path;
+  }
+  for (const char* path : {"/v1/messages2", "/v1", "/v1/responses", "/V1/messages/a", ""}) {
+    EXPECT_EQ(some_router().match("POST", path).shape, ErrorShape::openai) << path;
+  }
 }
 
 TEST(Router, refuses_routes_that_can_not_be_meant) {

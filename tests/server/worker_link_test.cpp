@@ -43,9 +43,7 @@ class Front {
     for (const Route& route : routes) {
       handed_on.push_back(route);
       handed_on.back().immediate = true;
-      handed_on.back().handler = [this, shape = route.shape](const ExchangePtr& exchange) {
-        link_->forward(exchange, shape);
-      };
+      handed_on.back().handler = [this](const ExchangePtr& exchange) { link_->forward(exchange); };
     }
     server_ = std::make_unique<TestServer>(std::move(handed_on));
     link_->start();
@@ -173,13 +171,11 @@ TEST(WorkerLink, the_death_of_a_worker_is_an_error_for_whole_answers) {
 }
 
 TEST(WorkerLink, the_death_of_a_worker_is_the_last_event_of_streams) {
-  for (const ErrorShape shape : {ErrorShape::openai, ErrorShape::anthropic}) {
+  for (const std::string path : {"/v1/responses", "/v1/messages"}) {
     Inbox inbox;
-    Route route = public_route("POST", "/", inbox.handler());
-    route.shape = shape;
-    Front front({route});
+    Front front({public_route("POST", path, inbox.handler())});
     RawClient client(front->port());
-    client.send(post("/", "{}"));
+    client.send(post(path, "{}"));
     const ExchangePtr exchange = inbox.take();
     exchange->start_stream({});
     exchange->write("data: 1\n\n");
@@ -188,7 +184,7 @@ TEST(WorkerLink, the_death_of_a_worker_is_the_last_event_of_streams) {
     const auto rest = client.receive_until("0\r\n\r\n");
     ASSERT_TRUE(rest);
     const bool is_event = rest->find("event: error\n") != std::string::npos;
-    EXPECT_EQ(is_event, shape == ErrorShape::anthropic);
+    EXPECT_EQ(is_event, path == "/v1/messages");
     EXPECT_NE(rest->find("died"), std::string::npos);
   }
 }
