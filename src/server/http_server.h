@@ -20,7 +20,7 @@ struct HttpServerOptions {
   AccessOptions access = {};
   HttpLimits limits = {};
   int io_threads = 2;
-  int handler_threads = 4;
+  int handler_threads = 4;    // where a route isn't immediate
   std::string tls_cert = {};  // PEM files, both or none
   std::string tls_key = {};
   /// Called once a request, from any thread, at its end.

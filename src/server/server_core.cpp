@@ -1,5 +1,6 @@
 #include "server/server_core.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace whimbrel::http {
@@ -12,6 +13,11 @@ HttpServerOptions without_keys(HttpServerOptions options) {
   return options;
 }
 
+/// None where every route is answered by the thread that serves its connection.
+int handler_threads(const HttpServerOptions& options, const Router& router) {
+  return std::ranges::all_of(router.routes(), &Route::immediate) ? 0 : options.handler_threads;
+}
+
 }  // namespace
 
 ServerCore::ServerCore(const HttpServerOptions& given, std::vector<Route> routes, bool is_loopback)
@@ -19,7 +25,7 @@ ServerCore::ServerCore(const HttpServerOptions& given, std::vector<Route> routes
       router(std::move(routes)),
       access(given.access, is_loopback),
       io(options.io_threads),
-      pool(options.handler_threads, options.limits.waiting_handlers),
+      pool(handler_threads(options, router), options.limits.waiting_handlers),
       bodies(std::make_shared<BodyLedger>(options.limits.bodies_bytes)) {}
 
 void ServerCore::add(const std::shared_ptr<Connection>& connection) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <thread>
 
 #include "base/error.h"
@@ -232,6 +234,23 @@ TEST(HttpServer, what_a_handler_throws_is_the_answer) {
   EXPECT_TRUE(server.counts(Outcome::failed, 4));
   EXPECT_EQ(server.log()[1].failure, "/secret/path");
 }
+
+#if defined(__linux__)
+TEST(HttpServer, makes_no_thread_that_no_route_needs) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator found("/proc/self/task");
+    return std::distance(begin(found), end(found));
+  };
+  const auto before = threads();
+  for (const bool immediate : {true, false}) {
+    Route route = public_route("GET", "/", answer("{}"));
+    route.immediate = immediate;
+    const TestServer server({route}, {.io_threads = 2, .handler_threads = 5});
+    const int expected = immediate ? 2 : 2 + 5;
+    EXPECT_TRUE(eventually([&] { return threads() == before + expected; })) << immediate;
+  }
+}
+#endif
 
 TEST(HttpServer, a_stream_that_fails_breaks_off_without_its_end) {
   TestServer server({
