@@ -45,16 +45,7 @@ void add_sampling_options(CLI::App& command, SamplingFlags& flags) {
 }
 
 SamplingOptions sampling_options(const SamplingFlags& flags, const ModelConfig& config) {
-  SamplingOptions options = sampling_defaults(config);
-  const auto set = [](auto& value, const auto& flag) { value = flag.value_or(value); };
-  set(options.temperature, flags.temperature);
-  set(options.top_k, flags.top_k);
-  set(options.top_p, flags.top_p);
-  set(options.min_p, flags.min_p);
-  set(options.repetition_penalty, flags.repetition_penalty);
-  set(options.presence_penalty, flags.presence_penalty);
-  set(options.frequency_penalty, flags.frequency_penalty);
-  options.seed = flags.seed;
+  const SamplingOptions options = apply(flags, sampling_defaults(config));
   require_valid(options);
   return options;
 }

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "generate/sampler.h"
+#include "generate/sampling_overrides.h"
 #include "weights/config.h"
 
 namespace whimbrel {
@@ -14,17 +13,10 @@ namespace whimbrel {
 /// The longest answer in tokens where nothing else is asked for.
 inline constexpr int kDefaultMaxTokens = 1024;
 
-/// How an answer is to be drawn, as typed; nothing: the model's own value.
-struct SamplingFlags {
+/// How an answer is to be drawn, and how long it is at most, as typed; nothing: the model's own
+/// value.
+struct SamplingFlags : SamplingOverrides {
   std::optional<int> max_tokens = {};
-  std::optional<double> temperature = {};
-  std::optional<int> top_k = {};
-  std::optional<double> top_p = {};
-  std::optional<double> min_p = {};
-  std::optional<double> repetition_penalty = {};
-  std::optional<double> presence_penalty = {};
-  std::optional<double> frequency_penalty = {};
-  std::optional<uint64_t> seed = {};
   std::vector<std::string> stops = {};
 };
 

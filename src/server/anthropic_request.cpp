@@ -127,7 +127,7 @@ GenerationFields read_generation(Fields& fields, const RequestLimits& limits) {
   constexpr int kMostTopK = 1'000'000'000;
   GenerationFields read;
   read.sampling.temperature = fields.number("temperature", 0, 100);
-  read.sampling.top_p = fields.number("top_p", 0, 1);
+  read.sampling.top_p = read_top_p(fields);
   if (const std::optional<int64_t> top_k = fields.integer("top_k", 0, kMostTopK)) {
     read.sampling.top_k = static_cast<int>(*top_k);
   }

@@ -82,7 +82,7 @@ SamplingOverrides read_sampling(Fields& fields, const RequestLimits& limits) {
   SamplingOverrides sampling;
   sampling.temperature = fields.number("temperature", 0, 100);
   sampling.top_k = read_top_k(fields);
-  sampling.top_p = fields.number("top_p", 0, 1);
+  sampling.top_p = read_top_p(fields);
   sampling.min_p = fields.number("min_p", 0, 1);
   sampling.repetition_penalty = read_repetition_penalty(fields);
   sampling.presence_penalty = fields.number("presence_penalty", -2, 2);
@@ -138,22 +138,9 @@ WhimbrelFields read_whimbrel(Fields& fields) {
 
 }  // namespace
 
-SamplingOptions apply(const SamplingOverrides& overrides, const SamplingOptions& defaults) {
-  SamplingOptions options = defaults;
-  options.temperature = overrides.temperature.value_or(options.temperature);
-  options.top_k = overrides.top_k.value_or(options.top_k);
-  options.top_p = std::max(overrides.top_p.value_or(options.top_p), kLeastTopP);
-  options.min_p = overrides.min_p.value_or(options.min_p);
-  options.repetition_penalty = overrides.repetition_penalty.value_or(options.repetition_penalty);
-  options.presence_penalty = overrides.presence_penalty.value_or(options.presence_penalty);
-  options.frequency_penalty = overrides.frequency_penalty.value_or(options.frequency_penalty);
-  if (!overrides.logit_bias.empty()) {
-    options.logit_bias = overrides.logit_bias;
-  }
-  if (overrides.seed) {
-    options.seed = overrides.seed;
-  }
-  return options;
+std::optional<double> read_top_p(Fields& fields) {
+  const std::optional<double> top_p = fields.number("top_p", 0, 1);
+  return top_p ? std::optional(std::max(*top_p, kLeastTopP)) : std::nullopt;
 }
 
 std::vector<std::string> read_stops(

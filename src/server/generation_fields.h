@@ -3,31 +3,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/media_input.h"
-#include "generate/sampler.h"
+#include "generate/sampling_overrides.h"
 #include "server/fields.h"
 
 namespace whimbrel::wire {
-
-/// What a request asks of sampling, over the checkpoint's defaults.
-struct SamplingOverrides {
-  std::optional<double> temperature = {};
-  std::optional<int> top_k = {};
-  std::optional<double> top_p = {};
-  std::optional<double> min_p = {};
-  std::optional<double> repetition_penalty = {};
-  std::optional<double> presence_penalty = {};
-  std::optional<double> frequency_penalty = {};
-  std::vector<std::pair<int32_t, float>> logit_bias = {};  // not checked against the vocabulary
-  std::optional<uint64_t> seed = {};
-};
-
-/// `defaults` with what the request asks for. The result is in require_valid's ranges where the
-/// defaults are.
-SamplingOptions apply(const SamplingOverrides& overrides, const SamplingOptions& defaults);
 
 /// Our own object `whimbrel` of a request; a field of it that isn't listed is refused.
 struct WhimbrelFields {
@@ -38,8 +20,8 @@ struct WhimbrelFields {
 
 /// What chat and text completions have in common.
 struct GenerationFields {
-  std::string model = {};  // empty: not named
-  SamplingOverrides sampling = {};
+  std::string model = {};              // empty: not named
+  SamplingOverrides sampling = {};     // logit_bias is not checked against the vocabulary
   std::optional<int> max_tokens = {};  // nothing: what is left of the context
   int choices = 1;
   std::vector<std::string> stops = {};
@@ -54,6 +36,9 @@ struct GenerationFields {
 /// the rest of the context; `repeat_penalty` is another name of `repetition_penalty`. Throws
 /// http::ApiException (400) that names the field.
 GenerationFields read_generation_fields(Fields& fields, const RequestLimits& limits);
+
+/// `top_p`, of which 0 keeps the best token.
+std::optional<double> read_top_p(Fields& fields);
 
 /// The list of a `stop`: a string, a list or null.
 std::vector<std::string> read_stops(

@@ -98,7 +98,7 @@ Request ModelService::request(Prompt prompt, const wire::GenerationFields& asked
     }
   }
   Request request{.prompt = std::move(prompt)};
-  request.sampling = wire::apply(asked.sampling, sampling_defaults(frontend_.config));
+  request.sampling = apply(asked.sampling, sampling_defaults(frontend_.config));
   request.max_tokens = std::min(asked.max_tokens.value_or(left), left);
   request.stop_ids = frontend_.stop_ids;
   request.stops = asked.stops;

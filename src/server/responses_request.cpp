@@ -108,7 +108,7 @@ GenerationFields read_generation(Fields& fields) {
   GenerationFields read;
   read.model = fields.text("model").value_or("");
   read.sampling.temperature = fields.number("temperature", 0, 100);
-  read.sampling.top_p = fields.number("top_p", 0, 1);
+  read.sampling.top_p = read_top_p(fields);
   if (const std::optional<int64_t> tokens = fields.integer("max_output_tokens", 1)) {
     read.max_tokens = static_cast<int>(*tokens);
   }

@@ -53,6 +53,10 @@ TEST(MessagesRequest, reads_every_field) {
   );
 }
 
+TEST(MessagesRequest, top_p_of_nothing_keeps_the_best_token) {
+  EXPECT_NO_THROW(require_valid(apply(parsed(R"("top_p":0)").generation.sampling, {})));
+}
+
 TEST(MessagesRequest, thinking_is_off_unless_it_is_asked_for) {
   const auto thinks = [](std::string_view members) {
     return parsed(members).template_kwargs["enable_thinking"].get<bool>();

@@ -59,6 +59,10 @@ TEST(ResponsesRequest, reads_every_field) {
   EXPECT_FALSE(request.repeated.contains("store"));
 }
 
+TEST(ResponsesRequest, top_p_of_nothing_keeps_the_best_token) {
+  EXPECT_NO_THROW(require_valid(apply(parsed(R"("top_p":0)").chat.generation.sampling, {})));
+}
+
 TEST(ResponsesRequest, items_become_messages) {
   const ChatMessages conversation = conversation_of(R"([
     {"role":"user","content":[{"type":"input_image","image_url":"data:a","detail":"low"},
