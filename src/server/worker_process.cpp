@@ -45,7 +45,10 @@ ProcessEnd end_of(int status) {
 }  // namespace
 
 std::string ProcessEnd::text() const {
-  return code ? fmt::format("exit code {}", *code) : fmt::format("signal {}", signal.value_or(0));
+  if (!code && !signal) {
+    return "killed, but not gone";
+  }
+  return code ? fmt::format("exit code {}", *code) : fmt::format("signal {}", *signal);
 }
 
 WorkerProcess::WorkerProcess(
@@ -104,18 +107,28 @@ void WorkerProcess::kill() {
   }
 }
 
-ProcessEnd WorkerProcess::wait(std::chrono::milliseconds longest) {
+ProcessEnd WorkerProcess::wait(
+    std::chrono::milliseconds longest, std::chrono::milliseconds killed
+) {
+  std::optional<ProcessEnd> end = end_within(longest);
+  if (!end) {
+    kill();
+    end = end_within(killed);
+  }
+  id_ = -1;
+  return end.value_or(ProcessEnd{});
+}
+
+/// Nothing where it goes on.
+std::optional<ProcessEnd> WorkerProcess::end_within(std::chrono::milliseconds longest) const {
   const auto deadline = std::chrono::steady_clock::now() + longest;
   int status = 0;
   while (waitpid(id_, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() >= deadline) {
-      kill();
-      waitpid(id_, &status, 0);
-      break;
+      return std::nullopt;
     }
     std::this_thread::sleep_for(kLook);
   }
-  id_ = -1;
   return end_of(status);
 }
 

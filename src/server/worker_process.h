@@ -10,12 +10,12 @@
 
 namespace whimbrel::http {
 
-/// How a process ended.
+/// How a process ended; neither: it didn't, though it was killed.
 struct ProcessEnd {
   std::optional<int> code = {};    // of exit
   std::optional<int> signal = {};  // that ended it
 
-  /// `exit code 3`, `signal 9`.
+  /// `exit code 3`, `signal 9`, `killed, but not gone`.
   std::string text() const;
 };
 
@@ -38,10 +38,14 @@ class WorkerProcess {
 
   void kill();
 
-  /// Waits for its end, kills it where that takes longer.
-  ProcessEnd wait(std::chrono::milliseconds longest);
+  /// Waits for its end, and kills it where that takes longer. One that is not gone within `killed`
+  /// of that either, for the system waits for something (such as a driver), is left behind.
+  ProcessEnd wait(
+      std::chrono::milliseconds longest, std::chrono::milliseconds killed = std::chrono::seconds(10)
+  );
 
  private:
+  std::optional<ProcessEnd> end_within(std::chrono::milliseconds longest) const;
   void start(
       const std::filesystem::path& program, const std::vector<std::string>& arguments, int socket
   );

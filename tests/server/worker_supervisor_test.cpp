@@ -3,8 +3,13 @@
 #include "server/worker_supervisor.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <mutex>
 
 #include "tests/support/raw_http.h"
@@ -122,6 +127,44 @@ TEST(WorkerSupervisor, stops_whatever_its_worker_does) {
     EXPECT_FALSE(worker.status().ready);
   }
 }
+
+#if defined(__linux__)
+/// The one process that this thread has started.
+pid_t only_child() {
+  pid_t child = -1;
+  std::ifstream("/proc/thread-self/children") >> child;
+  return child;
+}
+
+/// Another process watches `watched`, so that its end is not seen by whoever started it.
+pid_t start_watching(pid_t watched) {
+  const pid_t watcher = fork();
+  if (watcher == 0) {
+    if (ptrace(PTRACE_SEIZE, watched, nullptr, nullptr) != 0) {
+      _exit(1);
+    }
+    kill(getpid(), SIGSTOP);  // it watches now
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(watcher, &status, WUNTRACED);
+  return WIFSTOPPED(status) ? watcher : -1;
+}
+
+TEST(WorkerProcess, that_is_not_gone_when_it_was_killed_is_left_behind) {
+  WorkerProcess process("/bin/sleep", {"1000"});
+  const pid_t child = only_child();
+  ASSERT_GT(child, 0);
+  const pid_t watcher = start_watching(child);
+  if (watcher < 0) {
+    GTEST_SKIP() << "no process may watch another here";
+  }
+  EXPECT_EQ(process.wait(milliseconds(0), milliseconds(200)).text(), "killed, but not gone");
+  kill(watcher, SIGKILL);
+  waitpid(watcher, nullptr, 0);
+  waitpid(child, nullptr, 0);
+}
+#endif
 
 TEST(WorkerProcess, has_nothing_open_but_its_socket) {
   WorkerProcess process("/bin/sh", {"-c", "ls /proc/self/fd | wc -l | grep -qx 5"});
