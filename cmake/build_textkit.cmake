@@ -3,9 +3,15 @@
 # build owns the library there: hence the lock around both steps.
 file(MAKE_DIRECTORY ${TARGET_DIR})
 file(LOCK ${TARGET_DIR}/whimbrel.lock GUARD PROCESS TIMEOUT 3600)
+set(cargo ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${TARGET_DIR} ${CARGO})
+# Cargo asks whether a source is newer than the library: one of this clone may well be older than
+# what another clone has built, and another text.
 execute_process(
-  COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${TARGET_DIR} ${CARGO} build --release --locked
-          --manifest-path ${MANIFEST}
+  COMMAND ${cargo} clean --quiet --release --package textkit --manifest-path ${MANIFEST}
+  COMMAND_ERROR_IS_FATAL ANY
+)
+execute_process(
+  COMMAND ${cargo} build --release --locked --manifest-path ${MANIFEST}
   COMMAND_ERROR_IS_FATAL ANY
 )
 get_filename_component(folder ${LIBRARY} DIRECTORY)
