@@ -7,7 +7,7 @@ set(cargo ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${TARGET_DIR} ${CARGO})
 # Cargo asks whether a source is newer than the library: one of this clone may well be older than
 # what another clone has built, and another text.
 execute_process(
-  COMMAND ${cargo} clean --quiet --release --package textkit --manifest-path ${MANIFEST}
+  COMMAND ${cargo} clean --quiet --release --locked --package textkit --manifest-path ${MANIFEST}
   COMMAND_ERROR_IS_FATAL ANY
 )
 execute_process(

@@ -12,7 +12,7 @@ constexpr size_t kMostIgnored = 16;
 constexpr size_t kLongestIgnored = 64;
 constexpr const char* kMore = "...";
 
-/// Again cut, they stay as they are.
+/// On both sides of the socket: neither trusts what it is sent.
 std::vector<std::string> cut(std::vector<std::string> names) {
   if (names.size() > kMostIgnored) {
     names.resize(kMostIgnored);

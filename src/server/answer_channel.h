@@ -20,6 +20,8 @@ class AnswerChannel {
   /// that are made here.
   AnswerChannel(ErrorShape shape, std::function<void()> wake);
 
+  ErrorShape shape() const { return shape_; }
+
   // What an Exchange offers; see there.
   void note_ignored(std::vector<std::string> names);
   void respond(Response response);

@@ -17,8 +17,8 @@ constexpr size_t kLongestPiece = size_t{1} << 20;
 
 constexpr const char* kTooLong = "[worker] an answer was longer than a server sends";
 
-Response too_long() {
-  Response response = error_response(error_of(std::runtime_error(kTooLong)), ErrorShape::openai);
+Response too_long(ErrorShape shape) {
+  Response response = error_response(error_of(std::runtime_error(kTooLong)), shape);
   response.failure = kTooLong;
   return response;
 }
@@ -30,7 +30,7 @@ bool send_pieces(FrameSocket& socket, uint64_t id, AnswerChannel& channel, size_
   if (output.response) {
     output.response->failure = channel.failure();
     if (output.response->body.size() > longest_answer) {
-      output.response = too_long();
+      output.response = too_long(channel.shape());
     }
     output.response->ignored = channel.ignored();
     socket.send({FrameKind::whole, id, encode_response(std::move(*output.response))});

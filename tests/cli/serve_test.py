@@ -498,22 +498,25 @@ class Logs(CliTest):
         server = Server("--log-requests")
         body = {"model": BUNDLED, "messages": asking("Hello."), "max_tokens": 2}
         other = {"unknown": "value-canary", "b\n": 1, "c" * 100: 2}
-        for path, more in (
-            ("/v1/chat/completions", {}),
-            ("/v1/chat/completions", {"stream": True}),
-            ("/v1/chat/completions", {"temperature": "wrong"}),
-            ("/v1/messages", {}),
-            ("/v1/messages/count_tokens", {}),
-        ):
-            server.request("POST", path, {**body, **other, **more})
-        server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, **other})
-        server.request("POST", "/v1/responses", {"input": "a", "max_output_tokens": 1, **other})
-        server.request("POST", "/v1/chat/completions", body)
+        chat = {**body, **other}
+        requests = {
+            "whole": ("/v1/chat/completions", chat),
+            "stream": ("/v1/chat/completions", {**chat, "stream": True}),
+            "refused": ("/v1/chat/completions", {**chat, "temperature": "wrong"}),
+            "messages": ("/v1/messages", chat),
+            "count": ("/v1/messages/count_tokens", chat),
+            "text": ("/v1/completions", {"prompt": "a", "max_tokens": 1, **other}),
+            "responses": ("/v1/responses", {"input": "a", "max_output_tokens": 1, **other}),
+            "plain": ("/v1/chat/completions", body),
+        }
+        for name, (path, request) in requests.items():
+            server.request("POST", path, request, {"X-Request-Id": name})
         self.assertEqual(server.stop(), 0)
         lines = [json.loads(line) for line in server.said if line.startswith("{")]
+        ignored = {line["request_id"]: line.get("ignored") for line in lines}
         names = ["unknown", "b\\x0a", "c" * 64 + "..."]
-        found = [line.get("ignored") for line in lines]
-        self.assertEqual(found, [names, names, None, names, names, names, names, None])
+        expected = {name: None if name in ("refused", "plain") else names for name in requests}
+        self.assertEqual(ignored, expected)
         self.assertNotIn("canary", "".join(server.said))
 
 

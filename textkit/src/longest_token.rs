@@ -54,6 +54,14 @@ fn keeps_text(step: &PreTokenizerWrapper) -> bool {
 
 /// A character that is no token would be dropped, or become one with its neighbours.
 fn knows_all_bytes(model: &ModelWrapper, alphabet: &ByteAlphabet) -> bool {
+    let ModelWrapper::BPE(bpe) = model else {
+        return false;
+    };
+    // With one of them a character is looked up in another spelling.
+    let is_plain = |affix: &Option<String>| affix.as_ref().is_none_or(String::is_empty);
+    if !is_plain(&bpe.continuing_subword_prefix) || !is_plain(&bpe.end_of_word_suffix) {
+        return false;
+    }
     alphabet.characters().all(|character| model.token_to_id(&character.to_string()).is_some())
 }
 
