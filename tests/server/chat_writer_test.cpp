@@ -71,7 +71,10 @@ Json parsed(std::string_view text) {
 
 TEST(ChatAnswer, has_the_shape_of_the_api) {
   const Json json = answer_of(events_of({"Hel", "lo", ""}));
-  EXPECT_EQ(json, parsed(R"({
+  EXPECT_EQ(
+      json,
+      parsed(
+          R"({
     "id":"chatcmpl-abc","object":"chat.completion","created":1700000000,"model":"m",
     "system_fingerprint":"fp",
     "choices":[{"index":0,"message":{"role":"assistant","content":"Hello","refusal":null},
@@ -81,7 +84,9 @@ TEST(ChatAnswer, has_the_shape_of_the_api) {
       "completion_tokens_details":{"reasoning_tokens":0}},
     "timings":{"prompt_n":5,"cache_n":4,"prompt_ms":10.0,"prompt_per_token_ms":2.0,
       "prompt_per_second":500.0,"predicted_n":2,"predicted_ms":20.0,"predicted_per_token_ms":20.0,
-      "predicted_per_second":50.0,"draft_n":0,"draft_n_accepted":0,"queue_ms":1.0,"tower_ms":2.0}})"));
+      "predicted_per_second":50.0,"draft_n":0,"draft_n_accepted":0,"queue_ms":1.0,"tower_ms":2.0}})"
+      )
+  );
 }
 
 TEST(ChatAnswer, content_is_null_only_beside_calls) {
