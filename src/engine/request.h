@@ -75,9 +75,14 @@ struct RequestTimings {
   double decode = 0;  // behind the first token
 };
 
+/// What of a picture or video was there already: nothing, what its tower made of it, or even the
+/// keys and values of all its tokens.
+enum class MediumReuse { none, features, prefix };
+
 /// All answers are complete. The last event.
 struct RequestFinished {
   RequestTimings timings = {};
+  std::vector<MediumReuse> media = {};  // of the prompt's pictures and videos
 };
 
 enum class Timeout { none, queue, request };

@@ -27,6 +27,7 @@ struct RunningRequest {
   int answer_room = 0;                           // tokens of each answer that they have room for
   std::vector<nn::Features> features = {};  // of each picture and video, once a tower has seen it
   std::vector<bool> encoded = {};
+  std::vector<MediumReuse> reuse = {};
   int open_answers = 0;  // 0: not begun
   int told = 0;          // tokens of the prompt, of which it was said that they were read
   bool ended = false;    // its last event was sent

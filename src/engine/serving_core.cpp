@@ -385,6 +385,10 @@ void ServingCore::start(const std::shared_ptr<RunningRequest>& request, PrefixCa
   forget_features(*request);
   nn::KVCache cache = found.cache ? std::move(*found.cache) : model_.make_cache(options_.kv_bits);
   const int cached = cache.tokens();
+  for (const MediaSpan& span : asked.prompt.media) {
+    const bool is_cached = span.end_token() <= cached;
+    request->reuse.push_back(is_cached ? MediumReuse::prefix : MediumReuse::none);
+  }
   counts_.prompt_tokens += static_cast<uint64_t>(tokens);
   counts_.cached_tokens += static_cast<uint64_t>(cached);
   sequences_.push_back({

@@ -37,6 +37,9 @@ void ServingCore::run_tower(
   try {
     if (features) {
       ++counts_.pictures_cached;
+      if (request->told <= request->request.prompt.media[medium].first_token()) {
+        request->reuse[medium] = MediumReuse::features;  // and not where it is read again
+      }
     } else {
       features = encode(*request, medium, breath);
       ++counts_.pictures_encoded;
@@ -293,7 +296,7 @@ void ServingCore::finish(Sequence& sequence, AnswerEnd reason) {
     keep_prefix(sequence);
     request.ended = true;
     ++counts_.finished;
-    request.sink(RequestFinished{request.timings});
+    request.sink(RequestFinished{request.timings, request.reuse});
   }
 }
 

@@ -32,6 +32,7 @@ void AnswerTally::add(const RequestFinished& finished) {
   timings.tower += finished.timings.tower;
   timings.prefill += finished.timings.prefill;
   timings.decode += finished.timings.decode;
+  media = finished.media;
 }
 
 Json usage_json(const AnswerTally& tally) {

@@ -20,6 +20,7 @@ struct AnswerTally {
   std::string not_cached = {};  // why no more of the prompt was reused
   int first_tokens = 0;         // of answers with a token: what `decode` doesn't hold
   RequestTimings timings = {};
+  std::vector<MediumReuse> media = {};  // of the request that ended last
 
   void add(const Admitted& admitted);
   void add(const AnswerFinished& finished);

@@ -38,6 +38,18 @@ std::string finish_reason_of(AnswerEnd end, bool has_call) {
   return has_call ? "tool_calls" : "stop";
 }
 
+std::string_view name_of(MediumReuse reuse) {
+  switch (reuse) {
+    case MediumReuse::features:
+      return "features";
+    case MediumReuse::prefix:
+      return "prefix";
+    case MediumReuse::none:
+      break;
+  }
+  return "none";
+}
+
 /// The answer's own object with what the engine told and the choices name, where details were
 /// asked for.
 template <typename Choice>
@@ -52,6 +64,9 @@ void add_whimbrel(
   }
   Json details = info.whimbrel;
   details["not_cached"] = tally.not_cached.empty() ? Json(nullptr) : Json(tally.not_cached);
+  for (size_t i = 0; i < tally.media.size(); ++i) {
+    details["media"].at(i)["cache"] = name_of(tally.media[i]);
+  }
   details["boxes"] = Json::array();
   for (size_t i = 0; i < choices.size(); ++i) {
     for (Json& box : boxes_json(static_cast<int>(i), choices[i].content, info.boxes)) {

@@ -236,6 +236,20 @@ class ChatsCase(ServedCase):
         self.assertLessEqual(medium["resized"][0] * medium["resized"][1], 10000)
         self.assertGreater(medium["size"][0], medium["resized"][0])
 
+    def test_what_of_a_picture_was_there_already(self):
+        fields = {"whimbrel": {"details": True, "max_pixels": 20000}, "max_tokens": 4}
+        looked = looking("What is to see?")
+        behind_a_system = [{"role": "system", "content": "Be brief."}, *looked]
+        for stream in (False, True):
+            expected = [(looked, "prefix" if stream else "none"), (looked, "prefix")]
+            expected.append((behind_a_system, "prefix" if stream else "features"))
+            for messages, cache in expected:
+                answer = (
+                    self.server.stream(messages, **fields)[-1] if stream else self.server.chat(messages, **fields)
+                )
+                (medium,) = answer["whimbrel"]["media"]
+                self.assertEqual(medium["cache"], cache)
+
     def test_boxes_in_pixels_of_the_picture(self):
         """A grammar makes the model write them; it takes pixels of the resized picture."""
         box = {"bbox_2d": [28, 21, 140, 105], "label": "bird"}
