@@ -99,6 +99,37 @@ void add_http_options(CLI::App& command, http::HttpServerOptions& http) {
   command.add_option("--tls-key", http.tls_key, "Its private key, PEM");
 }
 
+void add_queue_options(CLI::App& command, ServingOptions& serving) {
+  command.add_option("--parallel", serving.parallel, "Answers that are computed at a time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command.add_option("--queue", serving.queue, "Requests that may wait")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  const auto seconds = CLI::Range(0, 1 << 30);
+  command.add_option("--queue-time", serving.queue_seconds, "Seconds that a request waits, 0: any")
+      ->check(seconds)
+      ->capture_default_str();
+  command
+      .add_option("--request-time", serving.request_seconds, "Seconds that a request takes, 0: any")
+      ->check(seconds)
+      ->capture_default_str();
+}
+
+void add_media_source_options(CLI::App& command, ServeFlags& flags) {
+  const auto positive = CLI::Range(1, std::numeric_limits<int>::max(), "POSITIVE");
+  command.add_option("--max-pixels", flags.max_pixels, "Pixels of a picture at most")
+      ->check(positive);
+  command.add_option(
+      "--media-path", flags.media_path, "Folder of files that requests may name by file://"
+  );
+  command.add_option(
+      "--allow-remote-media",
+      flags.remote_hosts,
+      "Host that pictures and videos may be fetched from, or any-public; repeatable"
+  );
+}
+
 void add_serving_options(CLI::App& command, ServeFlags& flags) {
   const auto positive = CLI::Range(1, std::numeric_limits<int>::max(), "POSITIVE");
   command
@@ -110,25 +141,6 @@ void add_serving_options(CLI::App& command, ServeFlags& flags) {
           )
       )
       ->check(positive);
-  command.add_option("--parallel", flags.serving.parallel, "Answers that are computed at a time")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  command.add_option("--queue", flags.serving.queue, "Requests that may wait")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  const auto seconds = CLI::Range(0, 1 << 30);
-  command
-      .add_option(
-          "--queue-time", flags.serving.queue_seconds, "Seconds that a request waits, 0: any"
-      )
-      ->check(seconds)
-      ->capture_default_str();
-  command
-      .add_option(
-          "--request-time", flags.serving.request_seconds, "Seconds that a request takes, 0: any"
-      )
-      ->check(seconds)
-      ->capture_default_str();
   command.add_option("--prefill-chunk", flags.serving.prefill_chunk, "Prompt tokens of a step")
       ->check(positive)
       ->capture_default_str();
@@ -154,16 +166,6 @@ void add_serving_options(CLI::App& command, ServeFlags& flags) {
           "MiB for caches and pictures (three quarters of what is left)"
       )
       ->check(CLI::Range(1, 1 << 30));
-  command.add_option("--max-pixels", flags.max_pixels, "Pixels of a picture at most")
-      ->check(positive);
-  command.add_option(
-      "--media-path", flags.media_path, "Folder of files that requests may name by file://"
-  );
-  command.add_option(
-      "--allow-remote-media",
-      flags.remote_hosts,
-      "Host that pictures and videos may be fetched from, or any-public; repeatable"
-  );
   command.add_option("--threads", flags.threads, "Threads for matrix products on a CPU")
       ->check(positive);
   command.add_option("--drain", flags.drain_seconds, "Seconds that answers have when it stops")
@@ -404,6 +406,8 @@ void add_serve_command(CLI::App& app, std::vector<std::string> arguments) {
   command->add_option("--alias", flags->alias, "What clients call the model");
   add_http_options(*command, flags->http);
   add_serving_options(*command, *flags);
+  add_queue_options(*command, flags->serving);
+  add_media_source_options(*command, *flags);
   add_prefill_int8(*command, flags->ops);
   command->add_flag(
       "--log-requests",

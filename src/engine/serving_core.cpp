@@ -102,7 +102,8 @@ void ServingCore::cancel(uint64_t id) {
   const RequestFailed cancelled{.fault = Fault::interrupted, .message = "[request] cancelled"};
   const auto queued = std::ranges::find(waiting_, id, [](const auto& r) { return r->id; });
   if (queued != waiting_.end()) {
-    const std::shared_ptr<RunningRequest> request = *queued;
+    const std::shared_ptr<RunningRequest> request = std::move(*queued);
+    waiting_.erase(queued);
     return fail(*request, cancelled);
   }
   const auto running =
@@ -176,9 +177,9 @@ StepPlan ServingCore::next_plan(bool in_tower) {
 void ServingCore::run_step(const Breath& breath) {
   const StepPlan plan = next_plan(false);
   if (plan.tower) {
-    const Sequence& s = sequence(*plan.tower);
-    last_encoded_ = s.id;
-    run_tower(s.request, next_medium(*s.request, s.cache.tokens()), breath);
+    const std::shared_ptr<RunningRequest> request = sequence(*plan.tower).request;
+    last_encoded_ = *plan.tower;
+    run_tower(*request, next_medium(*request, sequence(*plan.tower).cache.tokens()), breath);
     remove_finished();
   } else if (!plan.empty()) {
     run_forward(plan);

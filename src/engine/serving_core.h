@@ -95,7 +95,7 @@ class ServingCore {
   StepState step_state(bool in_tower) const;
   Sequence& sequence(uint64_t id);
 
-  void run_tower(std::shared_ptr<RunningRequest> request, size_t medium, const Breath& breath);
+  void run_tower(RunningRequest& request, size_t medium, const Breath& breath);
   nn::Features encode(RunningRequest& request, size_t medium, const Breath& breath);
   void run_between_blocks(const Breath& breath);
   void run_forward(const StepPlan& plan);

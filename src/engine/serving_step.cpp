@@ -29,30 +29,28 @@ struct OthersFailed : std::exception {
 }  // namespace
 
 /// What is kept of a picture counts as its tower's turn too: it takes no time.
-void ServingCore::run_tower(
-    std::shared_ptr<RunningRequest> request, size_t medium, const Breath& breath
-) {
-  const std::string& content = request->key.media[medium].content;
-  std::optional<nn::Features> features = pictures_.find(request->request.scope, content);
+void ServingCore::run_tower(RunningRequest& request, size_t medium, const Breath& breath) {
+  const std::string& content = request.key.media[medium].content;
+  std::optional<nn::Features> features = pictures_.find(request.request.scope, content);
   try {
     if (features) {
       ++counts_.pictures_cached;
-      if (request->told <= request->request.prompt.media[medium].first_token()) {
-        request->reuse[medium] = MediumReuse::features;  // and not where it is read again
+      if (request.told <= request.request.prompt.media[medium].first_token()) {
+        request.reuse[medium] = MediumReuse::features;  // and not where it is read again
       }
     } else {
-      features = encode(*request, medium, breath);
+      features = encode(request, medium, breath);
       ++counts_.pictures_encoded;
-      pictures_.put(request->request.scope, content, *features);
+      pictures_.put(request.request.scope, content, *features);
     }
-    request->features[medium] = std::move(*features);
-    request->encoded[medium] = true;
+    request.features[medium] = std::move(*features);
+    request.encoded[medium] = true;
   } catch (const NobodyWaits&) {
     return;
   } catch (const OthersFailed& failed) {
     std::rethrow_exception(failed.cause);
   } catch (const std::exception& error) {
-    fail(*request, failure_of(error));
+    fail(request, failure_of(error));
   }
 }
 
@@ -224,7 +222,7 @@ void ServingCore::draw(Sequence& sequence, NextLogits& logits, LogitsRows rows) 
     cached = sequence.answered();
     end = take(sequence, draw_token(sequence, logits.row(rows.first + right), tokenizer_.size()));
     goes_on = !end && right + 1 < rows.count &&
-              sequence.answer.back() == sequence.draft[static_cast<size_t>(right + 1)];
+              sequence.answer.back() == sequence.draft[static_cast<size_t>(right) + 1];
   }
   if (rows.count > 1) {
     sequence.cache.truncate(sequence.prompt().tokens() + cached);
