@@ -87,11 +87,21 @@ class Stream:
         return max(b - a for a, b in zip(inside, inside[1:]))
 
 
-def end_tokens(server: urllib.parse.SplitResult) -> list[int]:
-    body = json.dumps({"content": "<|im_end|><|endoftext|>", "parse_special": True}).encode()
-    request = urllib.request.Request(server.geturl() + "/tokenize", body, {"Content-Type": "application/json"})
+def call(server: urllib.parse.SplitResult, path: str, body: dict | None = None) -> dict:
+    data = json.dumps(body).encode() if body else None
+    request = urllib.request.Request(server.geturl() + path, data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["tokens"]
+        return json.load(answer)
+
+
+def identity(server: urllib.parse.SplitResult) -> dict:
+    """What runs there."""
+    props = call(server, "/props")
+    return {name: props[name] for name in ("build", "ops", "model")}
+
+
+def end_tokens(server: urllib.parse.SplitResult) -> list[int]:
+    return call(server, "/tokenize", {"content": "<|im_end|><|endoftext|>", "parse_special": True})["tokens"]
 
 
 async def chat(
@@ -142,8 +152,9 @@ def lookup(options: argparse.Namespace) -> dict:
             asyncio.run(ask_together(server, 1, 8))  # warm
             one = [asyncio.run(ask_together(server, 1, options.tokens)) for _ in range(options.rounds)]
             all_of_them = asyncio.run(ask_together(server, options.clients, options.tokens))
+            what = identity(server)
         rows.append({"guesses": guesses, "one_tok_s": spread(one), "clients_tok_s": all_of_them})
-    return {"clients": options.clients, "rows": rows}
+    return {**what, "clients": options.clients, "rows": rows}
 
 
 def decode(options: argparse.Namespace) -> dict:
@@ -152,10 +163,11 @@ def decode(options: argparse.Namespace) -> dict:
         with serving(options) as server:
             asyncio.run(ask_together(server, options.clients, 8))  # warm
             served.append(asyncio.run(ask_together(server, options.clients, options.tokens)))
+            what = identity(server)
         row = bench_rows(options)
         alone.append(row["tok_s"])
         fractions.append(served[-1] / alone[-1])
-    what = {"clients": options.clients, "build": row["build"], "isa": row["isa"], "threads": row["threads"]}
+    what |= {"build": row["build"], "isa": row["isa"], "threads": row["threads"], "clients": options.clients}
     return {**what, "served_tok_s": spread(served), "bench_tok_s": spread(alone), "fraction": spread(fractions)}
 
 
@@ -178,8 +190,9 @@ async def two_turns(server: urllib.parse.SplitResult, side: int, seed: int) -> d
 def second_turn(options: argparse.Namespace) -> dict:
     with serving(options) as server:
         turns = [asyncio.run(two_turns(server, options.side, seed)) for seed in range(options.rounds)]
+        what = identity(server)
     names = ("first_s", "second_s", "fraction")
-    return {"turns": turns, **{name: spread([turn[name] for turn in turns]) for name in names}}
+    return {**what, "turns": turns, **{name: spread([turn[name] for turn in turns]) for name in names}}
 
 
 async def one_beside_another(server: urllib.parse.SplitResult, side: int, tokens: int, seed: int) -> dict:
@@ -208,7 +221,8 @@ def gap(options: argparse.Namespace) -> dict:
             asyncio.run(one_beside_another(server, options.side, options.tokens, seed))
             for seed in range(options.rounds)
         ]
-    return {"rounds": rounds}
+        what = identity(server)
+    return {**what, "rounds": rounds}
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

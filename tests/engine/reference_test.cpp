@@ -5,7 +5,9 @@
 #include <mlx/mlx.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <set>
 
 #include "base/file.h"
 #include "engine/engine.h"
@@ -122,28 +124,93 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
       SCOPED_TRACE(ops::cpu::isa_name(isa));
       load_model(ops::cpu::make_cpu_ops(isa, ops::threads()));
       const mx::array logits = prompt_logits();
-      EXPECT_LE(decided_disagreements(logits), json_.at("bf16_flips_decided").get<int>());
       const mx::array last = mx::take(logits, prompt_.tokens() - 1, 0);
       const Difference at_end = difference(to_floats(last), tensors_.floats("last_logits"));
       EXPECT_LE(at_end.relative(), kKernelLogits) << "largest " << at_end.largest;
       RecordProperty(std::string(ops::cpu::isa_name(isa)), std::to_string(at_end.relative()));
       expect_decided_steps(logits);
+      const auto allowed = json_.at("bf16_flips_decided").get<size_t>();
+      const std::vector<int> wrong = decided_disagreements(logits);
+      if (wrong.size() > allowed) {
+        EXPECT_LE(wrong.size(), allowed + 1);
+        EXPECT_LE(std::ranges::count_if(wrong, goes_to_exact_experts()), allowed);
+      }
     }
   }
 
+  /// What a router says of each token, layer by layer; nothing of a dense model.
+  std::vector<std::vector<float>> router_logits() const {
+    std::vector<std::vector<float>> layers;
+    nn::KVCache cache = engine_->model().make_cache();
+    const auto keep = [&layers](std::string_view stage, const mx::array& output) {
+      if (stage.ends_with(".mlp.gate")) {
+        layers.push_back(to_floats(output));
+      }
+    };
+    engine_->model().forward(prompt_chunk(prompt_, features_, 0, prompt_.tokens()), cache, keep);
+    return layers;
+  }
+
+  /// Whether a token is one that the loaded model sends to the experts that exact arithmetic sends
+  /// it to. Where that is nearly a tie, rounding may turn the choice, and either is right: then
+  /// what follows from it is not compared. Loads the exact model.
+  std::function<bool(int)> goes_to_exact_experts() {
+    std::vector<std::vector<float>> found = router_logits();
+    load_model(ops::cpu::make_cpu_ops(widest_exact_isa(), ops::threads()));
+    std::vector<std::vector<float>> exact = router_logits();
+    return [this, found = std::move(found), exact = std::move(exact)](int token) {
+      for (size_t layer = 0; layer < exact.size(); ++layer) {
+        if (is_turned(exact[layer], found[layer], token)) {
+          return false;
+        }
+      }
+      return true;
+    };
+  }
+
+  bool is_turned(
+      const std::vector<float>& exact, const std::vector<float>& found, int token
+  ) const {
+    constexpr float kNearTie = 0.01F;  // of logits of a few units, rounded to 8 bits on the way
+    const size_t experts = exact.size() / prompt_.ids.size();
+    const auto chosen = static_cast<size_t>(engine_->model().config().moe->num_experts_per_tok);
+    const auto ranked = [&](const std::vector<float>& logits) {
+      const auto first =
+          logits.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(token) * experts);
+      std::vector<std::pair<float, size_t>> best;
+      for (size_t i = 0; i < experts; ++i) {
+        best.emplace_back(-first[static_cast<ptrdiff_t>(i)], i);
+      }
+      std::ranges::sort(best);
+      return best;
+    };
+    const auto set_of = [chosen](const std::vector<std::pair<float, size_t>>& best) {
+      std::set<size_t> set;
+      for (size_t i = 0; i < chosen; ++i) {
+        set.insert(best[i].second);
+      }
+      return set;
+    };
+    const auto of_exact = ranked(exact);
+    const float margin = of_exact[chosen].first - of_exact[chosen - 1].first;
+    return margin < kNearTie && set_of(of_exact) != set_of(ranked(found));
+  }
+
   /// Decided prompt positions at which another token than the reference's is best.
-  int decided_disagreements(const mx::array& logits) const {
+  std::vector<int> decided_disagreements(const mx::array& logits) const {
     mx::array best = mx::astype(mx::argmax(logits, -1), mx::int32);
     best.eval();
     const std::vector<int32_t> top_ids = tensors_.ints("top_ids");
     const std::vector<float> top_logits = tensors_.floats("top_logits");
     const auto top = static_cast<size_t>(tensors_.shape("top_ids")[1]);
     int decided = 0;
-    int disagreements = 0;
+    std::vector<int> disagreements;
     for (size_t i = 0; i < prompt_.ids.size(); ++i) {
       if (top_logits[i * top] - top_logits[i * top + 1] >= kDecidedGap) {
         ++decided;
-        disagreements += best.data<int32_t>()[i] == top_ids[i * top] ? 0 : 1;
+        if (best.data<int32_t>()[i] != top_ids[i * top]) {
+          disagreements.push_back(static_cast<int>(i));
+        }
       }
     }
     EXPECT_EQ(decided, json_.at("decided").get<int>());
@@ -196,7 +263,7 @@ TEST_P(ReferenceTest, features_are_close) {
 TEST_P(ReferenceTest, logits_are_close_and_decided_steps_agree) {
   load_model();
   const mx::array logits = prompt_logits();
-  EXPECT_EQ(decided_disagreements(logits), 0);
+  EXPECT_EQ(decided_disagreements(logits), std::vector<int>{});
   const std::vector<int32_t> top_ids = tensors_.ints("top_ids");
   const std::vector<float> expected = tensors_.floats("top_logits");
   const int top = static_cast<int>(tensors_.shape("top_ids")[1]);
@@ -214,7 +281,8 @@ TEST_P(ReferenceTest, logits_are_close_and_decided_steps_agree) {
 /// counts the positions that its own bfloat16 run decides otherwise: one, of an expert's choice.
 TEST_P(ReferenceTest, decided_prompt_positions_agree_in_bfloat16) {
   load_model(ops::make_reference_ops(mx::bfloat16, ops::Arithmetic::float32));
-  EXPECT_LE(decided_disagreements(prompt_logits()), json_.at("bf16_flips_decided").get<int>());
+  const auto allowed = json_.at("bf16_flips_decided").get<size_t>();
+  EXPECT_LE(decided_disagreements(prompt_logits()).size(), allowed);
 }
 
 TEST_P(ReferenceTest, our_kernels_decide_alike) {
