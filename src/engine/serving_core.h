@@ -21,7 +21,8 @@ RequestFailed failure_of(const std::exception& exception);
 
 /// Answers many requests on one thread, a step at a time: admits what fits, plans, runs the plan
 /// and tells what came of it. What goes wrong in a row's draw ends that row's request and no other;
-/// what goes wrong in a forward ends the requests that are in it.
+/// what goes wrong in a forward ends the requests that are in it, in a tower its own, and outside
+/// of both all of them: it is not known whose it is.
 class ServingCore {
  public:
   ServingCore(
@@ -125,7 +126,7 @@ class ServingCore {
   PrefixCache prefixes_;
   FeatureCache pictures_;
   std::deque<std::shared_ptr<RunningRequest>> waiting_;
-  std::vector<Sequence> sequences_;  // in the order in which they were admitted
+  std::vector<Sequence> sequences_;  // in the order of their ids
   std::vector<Sequence> paused_;     // of requests that wait again, and of those that resume
   std::vector<uint64_t> finished_;   // sequences that ended in this step
   uint64_t next_sequence_ = 1;

@@ -19,7 +19,7 @@ struct SequenceState {
   bool waits_for_tower() const { return reads_prompt() && cached == ready; }
 };
 
-/// All that a step depends on. Sequences stand in the order in which they were admitted.
+/// All that a step depends on. Sequences stand in the order of their ids.
 struct StepState {
   std::vector<SequenceState> sequences = {};
   int most_rows = 512;          // of prompts
