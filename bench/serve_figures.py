@@ -196,10 +196,11 @@ def second_turn(options: argparse.Namespace) -> dict:
 
 
 async def one_beside_another(server: urllib.parse.SplitResult, side: int, tokens: int, seed: int) -> dict:
+    question = user("Describe this image.", noise_png(side, seed))  # now: nothing is heard meanwhile
     running = asyncio.create_task(chat(server, [user(PROMPT)], tokens))
     await asyncio.sleep(2)
     begin = time.monotonic()
-    looking = await chat(server, [user("Describe this image.", noise_png(side, seed))], 4, side**2)
+    looking = await chat(server, [question], 4, side**2)
     end = begin + looking.first()
     stream = await running
     if stream.pieces[-1] < end:

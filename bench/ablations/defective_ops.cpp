@@ -223,9 +223,13 @@ mx::array DefectiveOps::experts_residual(
 }
 
 mx::array DefectiveOps::segment_attention(
-    const mx::array& qkv, int heads, const ops::RopeTables& rope, std::span<const int> cu_seqlens
+    const mx::array& qkv,
+    int heads,
+    const ops::RopeTables& rope,
+    std::span<const int> cu_seqlens,
+    const ops::RowRange& queries
 ) const {
-  return inner_.segment_attention(qkv, heads, rope, cu_seqlens);
+  return inner_.segment_attention(qkv, heads, rope, cu_seqlens, queries);
 }
 
 }  // namespace whimbrel::ablations

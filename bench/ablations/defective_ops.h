@@ -61,7 +61,11 @@ class DefectiveOps : public ops::Ops {
       std::span<const ops::AttentionRows> sequences
   ) const override;
   mx::array segment_attention(
-      const mx::array& qkv, int heads, const ops::RopeTables& rope, std::span<const int> cu_seqlens
+      const mx::array& qkv,
+      int heads,
+      const ops::RopeTables& rope,
+      std::span<const int> cu_seqlens,
+      const ops::RowRange& queries
   ) const override;
 
  private:

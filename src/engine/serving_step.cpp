@@ -54,7 +54,8 @@ void ServingCore::run_tower(RunningRequest& request, size_t medium, const Breath
   }
 }
 
-/// Others go on between the tower's blocks. Throws NobodyWaits where the request ends meanwhile.
+/// Others go on between the tower's blocks and between parts of a long attention. Throws
+/// NobodyWaits where the request ends meanwhile.
 nn::Features ServingCore::encode(RunningRequest& request, size_t medium, const Breath& breath) {
   double others = 0;
   const Stopwatch watch;

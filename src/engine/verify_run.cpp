@@ -14,7 +14,9 @@ namespace {
 
 nn::StageListener append_to(std::vector<Stage>& stages) {
   return [&stages](std::string_view name, const mx::array& output) {
-    stages.push_back({std::string(name), output});
+    if (!name.ends_with(".attn")) {
+      stages.push_back({std::string(name), output});
+    }
   };
 }
 

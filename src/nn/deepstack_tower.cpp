@@ -92,7 +92,10 @@ Features DeepstackTower::operator()(const Patches& patches, const StageListener&
   std::vector<mx::array> deepstack;
   for (int i = 0; i < vision.depth; ++i) {
     const Block& block = blocks_[static_cast<size_t>(i)];
-    x = block.mlp(ops_, block.attn(ops_, x, rope, frames));
+    const auto on_piece = [&](const mx::array& piece) {
+      report("visual.blocks.{}.attn", i, piece);
+    };
+    x = block.mlp(ops_, block.attn(ops_, x, rope, frames, on_piece));
     assert_residual_dtype(x, ops_.dtype(), i);
     report("visual.blocks.{}", i, x);
     const size_t next = deepstack.size();

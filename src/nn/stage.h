@@ -9,7 +9,8 @@
 namespace whimbrel::nn {
 
 /// Hears what each stage of a model puts out, by the canonical path of its module
-/// (`visual.blocks.3`, `model.layers.0`), and may evaluate it. Where it is empty it costs nothing.
+/// (`visual.blocks.3`, `model.layers.0`), and may evaluate it; of a tower's long attention also the
+/// rows of each part, as `visual.blocks.3.attn`. Where it is empty it costs nothing.
 using StageListener = std::function<void(std::string_view stage, const mlx::core::array& output)>;
 
 /// Gives the rows that go on behind a decoder layer in place of its own: what each layer does by

@@ -2,6 +2,8 @@
 
 #include <mlx/mlx.h>
 
+#include "nn/vision.h"
+
 namespace whimbrel::nn {
 
 namespace {
@@ -28,10 +30,19 @@ mx::array VisionAttention::operator()(
     const ops::Ops& ops,
     const mx::array& x,
     const ops::RopeTables& rope,
-    std::span<const int> cu_seqlens
+    std::span<const int> cu_seqlens,
+    const std::function<void(const mx::array& piece)>& on_piece
 ) const {
   const mx::array qkv = ops.norm_linears(ops::prefill_rows(x), norm_, {&qkv_, 1})[0];
-  const mx::array attended = ops.segment_attention(qkv, num_heads_, rope, cu_seqlens);
+  const std::vector<ops::RowRange> ranges = query_pieces(cu_seqlens, ops.threads());
+  std::vector<mx::array> pieces;
+  for (const ops::RowRange& queries : ranges) {
+    pieces.push_back(ops.segment_attention(qkv, num_heads_, rope, cu_seqlens, queries));
+    if (ranges.size() > 1) {
+      on_piece(pieces.back());
+    }
+  }
+  const mx::array attended = pieces.size() == 1 ? pieces[0] : mx::concatenate(pieces, 0);
   return ops.linear_residual(ops::prefill_rows(attended), *proj_, x);
 }
 

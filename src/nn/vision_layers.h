@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -22,11 +23,13 @@ class VisionAttention {
   );
 
   /// x [patches, hidden_size] -> the residual stream behind attention, same shape and dtype.
+  /// `on_piece` is given the parts of a long attention one after the other.
   mx::array operator()(
       const ops::Ops& ops,
       const mx::array& x,
       const ops::RopeTables& rope,
-      std::span<const int> cu_seqlens
+      std::span<const int> cu_seqlens,
+      const std::function<void(const mx::array& piece)>& on_piece
   ) const;
 
  private:

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "ops/device.h"
+
 namespace whimbrel::ops {
 
 Activations prefill_rows(const mx::array& rows) {
@@ -55,6 +57,10 @@ mx::array Ops::peaks(const mx::array& logits) const {
       mx::where(mx::isfinite(x), x, nan), {{0, 0}, {0, runs * kPeakRun - x.shape(1)}}, lowest
   );
   return mx::max(mx::reshape(padded, {rows, runs, kPeakRun}), -1);
+}
+
+int Ops::threads() const {
+  return ops::threads();
 }
 
 }  // namespace whimbrel::ops

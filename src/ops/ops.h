@@ -91,6 +91,12 @@ struct Qkv {
   mx::array v;  // [rows, kv_heads * head_dim]
 };
 
+/// Rows [first, first + count).
+struct RowRange {
+  int first;
+  int count;
+};
+
 /// The rows of one sequence among those of a forward.
 struct AttentionRows {
   int first;
@@ -225,10 +231,18 @@ class Ops {
   virtual mx::array peaks(const mx::array& logits) const;
 
   /// Attention of a vision tower: rows of a segment see each other and nothing else.
-  /// qkv [rows, 3 * heads * head_dim]; `cu_seqlens` are segment borders from 0 to rows.
+  /// qkv [rows, 3 * heads * head_dim]; `cu_seqlens` are segment borders from 0 to rows. Returns
+  /// what the rows of `queries` see, [queries.count, heads * head_dim].
   virtual mx::array segment_attention(
-      const mx::array& qkv, int heads, const RopeTables& rope, std::span<const int> cu_seqlens
+      const mx::array& qkv,
+      int heads,
+      const RopeTables& rope,
+      std::span<const int> cu_seqlens,
+      const RowRange& queries
   ) const = 0;
+
+  /// How many threads share an operation of a CPU: a measure of how long it takes.
+  virtual int threads() const;
 };
 
 /// In what the reference multiplies. A GPU's kernels take any dtype and add up in float32. Those of

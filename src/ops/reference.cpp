@@ -330,7 +330,11 @@ class ReferenceOps : public Ops {
   }
 
   mx::array segment_attention(
-      const mx::array& qkv, int heads, const RopeTables& rope, std::span<const int> cu_seqlens
+      const mx::array& qkv,
+      int heads,
+      const RopeTables& rope,
+      std::span<const int> cu_seqlens,
+      const RowRange& queries
   ) const override {
     const int head_dim = qkv.shape(-1) / (3 * heads);
     const mx::array split = mx::reshape(qkv, {qkv.shape(0), 3, heads, head_dim});
@@ -340,13 +344,22 @@ class ReferenceOps : public Ops {
     const mx::array k = rotate(mx::take(split, 1, 1), cos, sin);
     const mx::array v = mx::take(split, 2, 1);
     std::vector<mx::array> outputs;
+    const int query_end = queries.first + queries.count;
+    // Segments that end among the queries; one that they cut is attended to by itself.
+    const auto ended = std::ranges::upper_bound(cu_seqlens, query_end) - cu_seqlens.begin();
+    const std::span<const int> ends = cu_seqlens.first(static_cast<size_t>(ended));
     for (size_t first = 0; first + 1 < cu_seqlens.size();) {
-      const size_t end = end_of_equal_run(cu_seqlens, first);
-      const auto run = [&](const mx::array& x) {
-        return rows_of(x, cu_seqlens[first], cu_seqlens[end]);
-      };
-      const int count = static_cast<int>(end - first);
-      outputs.push_back(attend_equal_segments(run(q), run(k), run(v), count));
+      const bool whole = queries.first <= cu_seqlens[first] && first + 1 < ends.size();
+      const size_t end = whole ? end_of_equal_run(ends, first) : first + 1;
+      const int begin = std::max(queries.first, cu_seqlens[first]);
+      const int stop = std::min(query_end, cu_seqlens[end]);
+      if (begin < stop) {
+        const auto seen = [&](const mx::array& x) {
+          return rows_of(x, cu_seqlens[first], cu_seqlens[end]);
+        };
+        const int count = static_cast<int>(end - first);
+        outputs.push_back(attend_equal_segments(rows_of(q, begin, stop), seen(k), seen(v), count));
+      }
       first = end;
     }
     return mx::concatenate(outputs, 0);
@@ -445,14 +458,14 @@ class ReferenceOps : public Ops {
   mx::array attend_equal_segments(
       const mx::array& q, const mx::array& k, const mx::array& v, int count
   ) const {
-    const int rows = q.shape(0);
     const int heads = q.shape(1);
     const int head_dim = q.shape(2);
     const auto batched = [&](const mx::array& x) {
-      return mx::transpose(mx::reshape(x, {count, rows / count, heads, head_dim}), {0, 2, 1, 3});
+      const int rows = x.shape(0) / count;
+      return mx::transpose(mx::reshape(x, {count, rows, heads, head_dim}), {0, 2, 1, 3});
     };
     const mx::array out = attend(batched(q), batched(k), batched(v), Mask::none);
-    return mx::reshape(mx::transpose(out, {0, 2, 1, 3}), {rows, heads * head_dim});
+    return mx::reshape(mx::transpose(out, {0, 2, 1, 3}), {q.shape(0), heads * head_dim});
   }
 
   static void evaluate(Matrix& matrix) {

@@ -11,13 +11,10 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "engine/prepare.h"
 #include "generate/generate.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
 #include "tests/support/serving.h"
-#include "tests/support/source_dir.h"
 
 namespace whimbrel::test {
 namespace {
@@ -32,16 +29,6 @@ class ServingTest : public testing::Test, protected ServedModel {
     Request request = asking("What is seven plus eight? Count from 3 to 40.", max_tokens);
     request.stop_ids.clear();
     return request;
-  }
-
-  /// One that a tower takes long for.
-  Request large_picture() const {
-    const std::string bytes = read_file(source_dir() / "examples/shapes.png", Fault::input);
-    const MediaOptions large{.min_pixels = 1 << 20, .max_pixels = 2 << 20};
-    const std::string text = "<|vision_start|><|image_pad|><|vision_end|>What is this?";
-    return greedy(
-        prepare_raw(loaded_.frontend, text, {{.source = "large", .bytes = bytes}}, large).prompt
-    );
   }
 
   /// Text, one picture and two, greedy and sampled.
@@ -461,28 +448,6 @@ INSTANTIATE_TEST_SUITE_P(
     )
 );
 
-/// Its blocks are pauses: nobody waits for the whole of a large picture.
-TEST_F(ServingTest, answers_go_on_while_a_tower_works) {
-  ServingCore server = core();
-  const std::shared_ptr<Outcome> answer = add(server, repeating(400));
-  server.step();
-  const std::shared_ptr<Outcome> looking = add(server, large_picture());
-  const size_t before = answer->tokens.size();
-  size_t meanwhile = 0;
-  int breaths = 0;
-  while (server.status().pictures_encoded == 0) {
-    server.step([&] {
-      ++breaths;
-      meanwhile = answer->tokens.size();
-    });
-  }
-  EXPECT_GT(breaths, 3) << "between its blocks";
-  EXPECT_GT(meanwhile, before + 1) << "tokens came within the tower's step";
-  run(server);
-  EXPECT_EQ(answer->ids, alone(repeating(400)).ids);
-  EXPECT_EQ(looking->ids, alone(large_picture()).ids);
-}
-
 /// The one that came first goes on, though its last answer began last.
 TEST_F(ServingTest, who_came_last_gives_way_whoever_began_an_answer_last) {
   Request two = repeating(600);
@@ -507,22 +472,6 @@ TEST_F(ServingTest, who_came_last_gives_way_whoever_began_an_answer_last) {
   EXPECT_EQ(server.status().preempted, 1U);
   run(server);
   EXPECT_EQ(second->ids.at(0), first->ids.at(0));
-}
-
-TEST_F(ServingTest, a_tower_that_nobody_waits_for_stops) {
-  ServingCore server = core();
-  const std::shared_ptr<Outcome> gone = add(server, picture());
-  int breaths = 0;
-  while (server.busy()) {
-    server.step([&] {
-      ++breaths;
-      server.cancel(last_id_);
-    });
-  }
-  EXPECT_EQ(breaths, 1);
-  EXPECT_EQ(gone->failed->fault, Fault::interrupted);
-  EXPECT_EQ(server.status().pictures_encoded, 0U);
-  EXPECT_EQ(server.status().memory_used, server.status().prefix_bytes);
 }
 
 TEST_F(ServingTest, log_probabilities_are_the_model_s) {

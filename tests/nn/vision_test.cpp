@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 namespace whimbrel::nn {
@@ -42,6 +43,46 @@ TEST(Vision, patches_run_block_by_block) {
 
 TEST(Vision, frames_never_attend_to_each_other) {
   EXPECT_EQ(frame_segments({3, 2, 4}), (std::vector<int>{0, 8, 16, 24}));
+}
+
+std::vector<std::array<int, 2>> pieces(const std::vector<int>& cu_seqlens, int threads) {
+  std::vector<std::array<int, 2>> ranges;
+  for (const ops::RowRange& range : query_pieces(cu_seqlens, threads)) {
+    ranges.push_back({range.first, range.count});
+  }
+  return ranges;
+}
+
+TEST(Vision, short_attention_is_one_piece) {
+  EXPECT_EQ(pieces({0, 2048}, 1), (std::vector<std::array<int, 2>>{{0, 2048}}));
+  std::vector<int> windows = {0};
+  while (windows.back() < 15'872) {
+    windows.push_back(windows.back() + 64);
+  }
+  EXPECT_EQ(pieces(windows, 1), (std::vector<std::array<int, 2>>{{0, 15'872}}));
+}
+
+TEST(Vision, long_attention_is_cut_at_multiples_within_a_segment) {
+  EXPECT_EQ(
+      pieces({0, 4100}, 1),
+      (std::vector<std::array<int, 2>>{
+          {0, 512},
+          {512, 512},
+          {1024, 512},
+          {1536, 512},
+          {2048, 512},
+          {2560, 512},
+          {3072, 512},
+          {3584, 516}
+      })
+  );
+  EXPECT_EQ(pieces({0, 4096}, 2), (std::vector<std::array<int, 2>>{{0, 2048}, {2048, 2048}}));
+  // Two frames: the second begins where no multiple is.
+  EXPECT_EQ(pieces({0, 1800, 3600}, 1), (std::vector<std::array<int, 2>>{{0, 2312}, {2312, 1288}}));
+}
+
+TEST(Vision, rows_of_no_picture_are_one_empty_piece) {
+  EXPECT_EQ(pieces({0}, 1), (std::vector<std::array<int, 2>>{{0, 0}}));
 }
 
 }  // namespace

@@ -149,7 +149,10 @@ TEST_P(CpuAllocations, segments) {
   const RopeTables rope = tables();
   const std::vector<int> borders = {0, GetParam()};
   EXPECT_EQ(
-      allocations([&] { return std::vector{cpu_->segment_attention(qkv, kHeads, rope, borders)}; }),
+      allocations([&] {
+        const RowRange all = {0, GetParam()};
+        return std::vector{cpu_->segment_attention(qkv, kHeads, rope, borders, all)};
+      }),
       0
   );
 }

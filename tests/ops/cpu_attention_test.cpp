@@ -567,6 +567,9 @@ TEST_P(CpuAttention, not_a_number_is_not_lost) {
   }
 }
 
+constexpr int kWidthOfHead = 64;
+const std::vector<int> kCutSegments = {0, 1100, 1112, 1120, 1300};
+
 /// Attention by segments against plain loops.
 void check_segments(
     const Setting& setting, int heads, int head_dim, const std::vector<int>& borders
@@ -585,6 +588,7 @@ void check_segments(
       .cos = angles.cos.data(),
       .sin = angles.sin.data(),
       .cu_seqlens = borders,
+      .queries = borders.back(),
       .out = out.data(),
   };
   attend_segments(a, kernels_for(setting.isa), pool, workspace);
@@ -630,6 +634,46 @@ TEST_P(CpuAttention, segments_see_themselves_only) {
 TEST_P(CpuAttention, segments_on_any_number_of_threads) {
   for (const int threads : {1, 2, 3, 4}) {
     check_segments({GetParam(), threads}, 3, 80, {0, 64, 128, 150});
+  }
+}
+
+/// Attention of the queries [first, end), the others being no one's.
+Floats attend_queries(
+    const Setting& setting, const Floats& qkv, const Sequence& angles, int first, int end
+) {
+  constexpr int kHeads = 2;
+  Floats out(static_cast<size_t>((end - first) * kHeads * kWidthOfHead), std::nanf(""));
+  ThreadPool pool(setting.threads);
+  AttendWorkspace workspace;
+  attend_segments(
+      {.qkv = qkv.data(),
+       .heads = kHeads,
+       .head_dim = kWidthOfHead,
+       .cos = angles.cos.data(),
+       .sin = angles.sin.data(),
+       .cu_seqlens = kCutSegments,
+       .first_query = first,
+       .queries = end - first,
+       .out = out.data()},
+      kernels_for(setting.isa),
+      pool,
+      workspace
+  );
+  return out;
+}
+
+TEST_P(CpuAttention, queries_in_pieces_are_those_of_the_whole) {
+  const int rows = kCutSegments.back();
+  const Floats qkv = random_floats(static_cast<size_t>(rows * 3 * 2 * kWidthOfHead), 1.0F, 5);
+  const Sequence angles({.heads = 1, .kv_heads = 1, .head_dim = kWidthOfHead}, {rows, 0}, 1.0F, 1);
+  const Setting setting = {GetParam(), 2};
+  const Floats whole = attend_queries(setting, qkv, angles, 0, rows);
+  // Borders of tiles (512 rows behind a segment's first), of segments, and a piece over three.
+  const std::vector<int> cuts = {0, 512, 1024, 1100, 1112, rows};
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const Floats piece = attend_queries(setting, qkv, angles, cuts[i], cuts[i + 1]);
+    const float* expected = whole.data() + static_cast<size_t>(cuts[i] * 2 * kWidthOfHead);
+    EXPECT_EQ(std::memcmp(piece.data(), expected, piece.size() * sizeof(float)), 0) << cuts[i];
   }
 }
 

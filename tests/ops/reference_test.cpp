@@ -134,18 +134,35 @@ TEST(ReferenceOps, segments_see_nothing_of_each_other) {
   const mx::array qkv = mx::random::normal({10, 3 * 16});
   const RopeTables rope{mx::ones({10, 4}), mx::zeros({10, 4})};
   const std::vector<int> borders = {0, 3, 6, 10};
-  const mx::array all = ops->segment_attention(qkv, 2, rope, borders);
+  const mx::array all = ops->segment_attention(qkv, 2, rope, borders, {0, 10});
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
     const int rows = borders[i + 1] - borders[i];
     const mx::array alone = ops->segment_attention(
         mx::slice(qkv, {borders[i], 0}, {borders[i + 1], 48}),
         2,
         {mx::ones({rows, 4}), mx::zeros({rows, 4})},
-        std::vector<int>{0, rows}
+        std::vector<int>{0, rows},
+        {0, rows}
     );
     const mx::array part = mx::slice(all, {borders[i], 0}, {borders[i + 1], 16});
     EXPECT_LT(largest_difference(alone, part), 1e-6F) << i;
   }
+}
+
+TEST(ReferenceOps, queries_in_pieces_are_those_of_the_whole) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
+  const mx::array qkv = mx::random::normal({16, 3 * 16});
+  const mx::array angles = mx::random::normal({16, 4});
+  const RopeTables rope{mx::cos(angles), mx::sin(angles)};
+  const std::vector<int> borders = {0, 7, 9, 9, 11, 16};
+  const mx::array whole = ops->segment_attention(qkv, 2, rope, borders, {0, 16});
+  std::vector<mx::array> pieces;
+  for (const RowRange& queries :
+       {RowRange{0, 3}, RowRange{3, 5}, RowRange{8, 6}, RowRange{14, 2}}) {
+    pieces.push_back(ops->segment_attention(qkv, 2, rope, borders, queries));
+    EXPECT_EQ(pieces.back().shape(0), queries.count);
+  }
+  EXPECT_LT(largest_difference(mx::concatenate(pieces, 0), whole), 1e-6F);
 }
 
 TEST(ReferenceOps, equal_segments_share_one_attention) {
@@ -153,7 +170,7 @@ TEST(ReferenceOps, equal_segments_share_one_attention) {
   const mx::array qkv = mx::random::normal({10, 3 * 16});
   const RopeTables rope{mx::ones({10, 4}), mx::zeros({10, 4})};
   const auto softmaxes = [&](const std::vector<int>& borders) {
-    return operations({ops->segment_attention(qkv, 2, rope, borders)}).count("Softmax");
+    return operations({ops->segment_attention(qkv, 2, rope, borders, {0, 10})}).count("Softmax");
   };
   EXPECT_EQ(softmaxes({0, 2, 4, 6, 8, 10}), 1U);
   EXPECT_EQ(softmaxes({0, 4, 8, 10}), 2U);

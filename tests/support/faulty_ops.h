@@ -108,9 +108,10 @@ class FaultyOps : public ops::Ops {
       const ops::mx::array& qkv,
       int heads,
       const ops::RopeTables& rope,
-      std::span<const int> cu_seqlens
+      std::span<const int> cu_seqlens,
+      const ops::RowRange& queries
   ) const override {
-    return counted().segment_attention(qkv, heads, rope, cu_seqlens);
+    return counted().segment_attention(qkv, heads, rope, cu_seqlens, queries);
   }
 
  private:

@@ -66,7 +66,7 @@ class LazyOps : public ops::Ops {
     refuse();
   }
   ops::mx::array segment_attention(
-      const ops::mx::array&, int, const ops::RopeTables&, std::span<const int>
+      const ops::mx::array&, int, const ops::RopeTables&, std::span<const int>, const ops::RowRange&
   ) const override {
     refuse();
   }

@@ -316,12 +316,18 @@ class SegmentCall {
         kernels_(kernels),
         workspace_(workspace),
         rows_(a.cu_seqlens.back()),
+        query_end_(a.first_query + a.queries),
         dims_(padded_dims(a.head_dim)) {}
 
   void run(ThreadPool& pool) {
     plan(pool.threads());
-    pool.parallel_for(rows_, [this](int row, int) { prepare(row); });
     const std::vector<Task>& tasks = workspace_.tasks();
+    const int first = a_.cu_seqlens[size(tasks.front().sequence)];
+    const int seen = a_.cu_seqlens[size(tasks.back().sequence) + 1] - first;
+    constexpr int kRows = 64;
+    pool.parallel_for((seen + kRows - 1) / kRows, [&](int block, int) {
+      prepare_rows(first + block * kRows, first + std::min(seen, (block + 1) * kRows));
+    });
     pool.parallel_for(static_cast<int>(tasks.size()), [&](int task, int thread) {
       attend_tile(tasks[size(task)], thread);
     });
@@ -332,9 +338,11 @@ class SegmentCall {
     const int tile = kernels_.tile_queries;
     workspace_.tasks().clear();
     for (size_t i = 0; i + 1 < a_.cu_seqlens.size(); ++i) {
+      const int begin = std::max(a_.cu_seqlens[i], a_.first_query);
+      const int behind = std::min(a_.cu_seqlens[i + 1], query_end_);
       for (int head = 0; head < a_.heads; ++head) {
-        for (int first = a_.cu_seqlens[i]; first < a_.cu_seqlens[i + 1]; first += tile) {
-          const int end = std::min(first + tile, a_.cu_seqlens[i + 1]);
+        for (int first = begin; first < behind; first += tile) {
+          const int end = std::min(first + tile, behind);
           workspace_.tasks().push_back({static_cast<int>(i), head, first, end, false, 0});
         }
       }
@@ -350,21 +358,27 @@ class SegmentCall {
 
   size_t qkv_stride() const { return 3 * size(a_.heads) * size(a_.head_dim); }
 
-  void prepare(int row) {
-    const size_t angles = size(row) * size(a_.head_dim / 2);
-    for (int kind = 0; kind < 2; ++kind) {
-      for (int head = 0; head < a_.heads; ++head) {
-        const size_t at = size(kind * a_.heads + head) * size(a_.head_dim);
-        kernels_.prepare_head({
-            .x = a_.qkv + size(row) * qkv_stride() + at,
-            .cos = a_.cos + angles,
-            .sin = a_.sin + angles,
-            .out = prepared(kind, head, row),
-            .head_dim = a_.head_dim,
-            .scale = kind == 0 ? score_scale(a_.head_dim) : 1.0F,
-        });
+  void prepare_rows(int begin, int end) {
+    for (int head = 0; head < a_.heads; ++head) {
+      for (int row = begin; row < end; ++row) {
+        if (a_.first_query <= row && row < query_end_) {
+          prepare(0, head, row, score_scale(a_.head_dim));
+        }
+        prepare(1, head, row, 1.0F);
       }
     }
+  }
+
+  void prepare(int kind, int head, int row, float scale) {
+    const size_t angles = size(row) * size(a_.head_dim / 2);
+    kernels_.prepare_head({
+        .x = a_.qkv + size(row) * qkv_stride() + size(kind * a_.heads + head) * size(a_.head_dim),
+        .cos = a_.cos + angles,
+        .sin = a_.sin + angles,
+        .out = prepared(kind, head, row),
+        .head_dim = a_.head_dim,
+        .scale = scale,
+    });
   }
 
   static KVHead floats(const float* first, size_t stride) {
@@ -387,7 +401,8 @@ class SegmentCall {
         .keys = floats(prepared(1, task.head, first), size(dims_)),
         .values = floats(a_.qkv + size(first) * qkv_stride() + value, qkv_stride()),
         .visible = end - first,
-        .out = a_.out + size(task.first) * out_stride + size(task.head) * size(a_.head_dim),
+        .out = a_.out + size(task.first - a_.first_query) * out_stride +
+               size(task.head) * size(a_.head_dim),
         .row_stride = out_stride,
         .scratch = workspace_.of_thread(thread),
     });
@@ -397,6 +412,7 @@ class SegmentCall {
   const Kernels& kernels_;
   AttendWorkspace& workspace_;
   int rows_;
+  int query_end_;
   int dims_;
   float* prepared_ = nullptr;
 };
@@ -414,7 +430,7 @@ void attend_segments(
     const SegmentAttention& a, const Kernels& kernels, ThreadPool& pool, AttendWorkspace& workspace
 ) {
   check_head_dim(a.head_dim);
-  if (!a.cu_seqlens.empty() && a.cu_seqlens.back() > 0) {
+  if (a.queries > 0) {
     SegmentCall(a, kernels, workspace).run(pool);
   }
 }

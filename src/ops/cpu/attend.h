@@ -70,7 +70,9 @@ struct SegmentAttention {
   const float* cos = nullptr;  // [rows][head_dim / 2]
   const float* sin = nullptr;
   std::span<const int> cu_seqlens = {};  // segment borders from 0 to rows
-  float* out = nullptr;                  // [rows][heads * head_dim]
+  int first_query = 0;                   // of the rows whose output is wanted
+  int queries = 0;
+  float* out = nullptr;  // [queries][heads * head_dim]
 };
 
 /// Memory that attention works in. It grows to what the largest call needs and is then kept: no

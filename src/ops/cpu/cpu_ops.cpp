@@ -210,6 +210,7 @@ struct SegmentAttentionOperation {
   int heads;
   int head_dim;
   std::vector<int> cu_seqlens;
+  RowRange queries;
 
   static uint64_t weight_bytes() { return 0; }
 
@@ -222,6 +223,8 @@ struct SegmentAttentionOperation {
             .cos = memory.in<float>(1),
             .sin = memory.in<float>(2),
             .cu_seqlens = cu_seqlens,
+            .first_query = queries.first,
+            .queries = queries.count,
             .out = memory.out<float>(0),
         },
         workspace.context.kernels,
@@ -427,17 +430,23 @@ class CpuOps : public Ops {
   }
 
   mx::array segment_attention(
-      const mx::array& qkv, int heads, const RopeTables& rope, std::span<const int> cu_seqlens
+      const mx::array& qkv,
+      int heads,
+      const RopeTables& rope,
+      std::span<const int> cu_seqlens,
+      const RowRange& queries
   ) const override {
     const int width = qkv.shape(-1) / 3;
     return node(
         SegmentAttentionOperation{
-            heads, width / heads, std::vector<int>(cu_seqlens.begin(), cu_seqlens.end())
+            heads, width / heads, std::vector<int>(cu_seqlens.begin(), cu_seqlens.end()), queries
         },
-        {qkv.shape(0), width},
+        {queries.count, width},
         {qkv, rope.cos, rope.sin}
     );
   }
+
+  int threads() const override { return workspace_->context.pool.threads(); }
 
  private:
   /// What an attention is made of, beside the rows it comes from.
