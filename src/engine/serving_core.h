@@ -98,7 +98,7 @@ class ServingCore {
 
   void run_tower(RunningRequest& request, size_t medium, const Breath& breath);
   nn::Features encode(RunningRequest& request, size_t medium, const Breath& breath);
-  void run_between_blocks(const Breath& breath);
+  void run_others(const Breath& breath);
   void run_forward(const StepPlan& plan);
   void advance(const StepPlan& plan);
   mx::array forward(const StepPlan& plan);

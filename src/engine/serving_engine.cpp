@@ -33,7 +33,7 @@ std::optional<uint64_t> ServingEngine::submit(Request request, EventSink sink) {
     const std::lock_guard lock(mutex_);
     ServingCore::Queue queue = queue_;
     queue.add(running->request.prompt);
-    if (!fits(queue)) {
+    if (!fits(queue, running->request.prompt)) {
       return std::nullopt;
     }
     running->id = next_id_++;
@@ -44,10 +44,10 @@ std::optional<uint64_t> ServingEngine::submit(Request request, EventSink sink) {
   return running->id;
 }
 
-/// One request may wait however large it is: it fits into memory.
-bool ServingEngine::fits(const ServingCore::Queue& queue) const {
-  const bool is_small =
-      queue.tokens <= options_.queue_tokens && queue.bytes <= options_.queue_memory;
+/// One request may wait however large it is: it fits into memory. Texts may wait behind it.
+bool ServingEngine::fits(const ServingCore::Queue& queue, const Prompt& added) const {
+  const bool is_small = queue.tokens <= options_.queue_tokens &&
+                        (queue.bytes <= options_.queue_memory || added.media.empty());
   return queue.requests <= options_.queue && (queue.requests == 1 || is_small);
 }
 

@@ -40,17 +40,17 @@ class ServingEngine {
   /// Bytes that a request needs while it is computed.
   uint64_t bytes_of(const Request& request) const { return core_.bytes_of(request); }
 
-  /// Ends a request behind the step, or the block of a tower, that runs. Does nothing where it has
+  /// Ends a request behind the step, or the part of a tower, that runs. Does nothing where it has
   /// ended.
   void cancel(uint64_t id);
 
-  /// As it was behind the last step, or block of a tower.
+  /// As it was behind the last step, or part of a tower.
   ServingStatus status() const;
 
  private:
   void require_answerable(const Request& request) const;
   void serve(const std::stop_token& stop);
-  bool fits(const ServingCore::Queue& queue) const;
+  bool fits(const ServingCore::Queue& queue, const Prompt& added) const;
   bool wait_for_work(const std::stop_token& stop);
   void take_inbox();
   void publish();

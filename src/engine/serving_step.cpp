@@ -20,7 +20,7 @@ mx::array rows_at(const mx::array& hidden, const std::vector<int32_t>& rows) {
 /// A tower works for a request that ended.
 struct NobodyWaits : std::exception {};
 
-/// What went wrong between two blocks of a tower, which is not its fault.
+/// What went wrong while a tower paused, which is not its fault.
 struct OthersFailed : std::exception {
   explicit OthersFailed(std::exception_ptr error) : cause(std::move(error)) {}
   std::exception_ptr cause;
@@ -63,7 +63,7 @@ nn::Features ServingCore::encode(RunningRequest& request, size_t medium, const B
     mx::eval(output);
     ++counts_.steps;
     const Stopwatch pause;
-    run_between_blocks(breath);
+    run_others(breath);
     others += pause.milliseconds();
     if (request.ended) {
       throw NobodyWaits();
@@ -76,7 +76,7 @@ nn::Features ServingCore::encode(RunningRequest& request, size_t medium, const B
 }
 
 /// A forward, unless the tower had less time since the last one than that took: each has half.
-void ServingCore::run_between_blocks(const Breath& breath) {
+void ServingCore::run_others(const Breath& breath) {
   try {
     if (breath) {
       breath();

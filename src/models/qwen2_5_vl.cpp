@@ -119,9 +119,7 @@ class Tower {
     for (int i = 0; i < config_.vision.depth; ++i) {
       const Block& block = blocks_[static_cast<size_t>(i)];
       const std::vector<int>& segments = attends_fully(i) ? frames : windows.cu_seqlens;
-      const auto on_piece = [&](const mx::array& piece) {
-        report("visual.blocks.{}.attn", i, piece);
-      };
+      const auto on_piece = report.parts_of("visual.blocks.{}.attn", i);
       x = block.mlp(ops_, ops::prefill_rows(block.attn(ops_, x, rope, segments, on_piece)));
       nn::assert_residual_dtype(x, ops_.dtype(), i);
       report("visual.blocks.{}", i, x);

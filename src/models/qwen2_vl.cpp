@@ -84,9 +84,7 @@ class Tower {
     report("visual.patch_embed", x);
     for (int i = 0; i < config_.depth; ++i) {
       const Block& block = blocks_[static_cast<size_t>(i)];
-      const auto on_piece = [&](const mx::array& piece) {
-        report("visual.blocks.{}.attn", i, piece);
-      };
+      const auto on_piece = report.parts_of("visual.blocks.{}.attn", i);
       x = block.mlp(ops_, block.attn(ops_, x, rope, frames, on_piece));
       nn::assert_residual_dtype(x, ops_.dtype(), i);
       report("visual.blocks.{}", i, x);

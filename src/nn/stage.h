@@ -39,6 +39,18 @@ class StageReporter {
     }
   }
 
+  /// Tells of the parts of a stage; empty where nobody hears it.
+  std::function<void(const mlx::core::array& part)> parts_of(
+      fmt::format_string<int&> pattern, int index
+  ) const {
+    if (!listener_) {
+      return nullptr;
+    }
+    return [this, name = fmt::format(pattern, index)](const mlx::core::array& part) {
+      listener_(name, part);
+    };
+  }
+
  private:
   const StageListener& listener_;
 };

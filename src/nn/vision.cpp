@@ -63,18 +63,16 @@ std::vector<int> frame_segments(const Grid& grid) {
   return cu_seqlens;
 }
 
-std::vector<ops::RowRange> query_pieces(std::span<const int> cu_seqlens, int threads) {
-  constexpr int64_t kPairsPerThread = int64_t{4} << 20;
-  const int64_t most = kPairsPerThread * threads;
+std::vector<ops::RowRange> query_pieces(std::span<const int> cu_seqlens, int64_t most_pairs) {
   std::vector<ops::RowRange> pieces;
   int begin = 0;
   int64_t pairs = 0;
   for (size_t i = 0; i + 1 < cu_seqlens.size(); ++i) {
     const int64_t keys = cu_seqlens[i + 1] - cu_seqlens[i];
     for (int row = cu_seqlens[i]; row < cu_seqlens[i + 1];) {
-      const int next = std::min(row + kPieceRows, cu_seqlens[i + 1]);
+      const int next = std::min(row + ops::kQueryStep, cu_seqlens[i + 1]);
       const int64_t added = (next - row) * keys;
-      if (pairs + added > most && row > begin) {
+      if (pairs + added > most_pairs && row > begin) {
         pieces.push_back({begin, row - begin});
         begin = row;
         pairs = 0;

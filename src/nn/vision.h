@@ -45,13 +45,10 @@ PatchPositions patch_positions(const Grid& grid, int merge_size);
 /// Borders of the segments that full attention works in: one a frame. {0, h*w, 2*h*w, ...}
 std::vector<int> frame_segments(const Grid& grid);
 
-/// Queries are cut at multiples of it within a segment, which no kernel's tile crosses.
-constexpr int kPieceRows = 512;
-
 /// Cuts the rows of a tower where attention would take long, so that others need not wait for all
-/// of it: pieces of about 4 million pairs of query and key for each of `threads`, and of
-/// kPieceRows at least. Results don't depend on it.
-std::vector<ops::RowRange> query_pieces(std::span<const int> cu_seqlens, int threads);
+/// of it: pieces of at most so many pairs of a query and a key, but ops::kQueryStep rows of a
+/// segment at least.
+std::vector<ops::RowRange> query_pieces(std::span<const int> cu_seqlens, int64_t most_pairs);
 
 /// Partition of a picture into square windows (HF get_window_index).
 struct Windows {

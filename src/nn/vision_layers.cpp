@@ -34,16 +34,22 @@ mx::array VisionAttention::operator()(
     const std::function<void(const mx::array& piece)>& on_piece
 ) const {
   const mx::array qkv = ops.norm_linears(ops::prefill_rows(x), norm_, {&qkv_, 1})[0];
-  const std::vector<ops::RowRange> ranges = query_pieces(cu_seqlens, ops.threads());
+  const auto attended = [&](const ops::RowRange& queries) {
+    return ops.segment_attention(qkv, num_heads_, rope, cu_seqlens, queries);
+  };
+  std::vector<ops::RowRange> ranges = {{0, x.shape(0)}};
+  if (on_piece) {
+    ranges = query_pieces(cu_seqlens, ops.pairs_of_a_pause());
+  }
+  if (ranges.size() == 1) {
+    return ops.linear_residual(ops::prefill_rows(attended(ranges[0])), *proj_, x);
+  }
   std::vector<mx::array> pieces;
   for (const ops::RowRange& queries : ranges) {
-    pieces.push_back(ops.segment_attention(qkv, num_heads_, rope, cu_seqlens, queries));
-    if (ranges.size() > 1) {
-      on_piece(pieces.back());
-    }
+    pieces.push_back(attended(queries));
+    on_piece(pieces.back());
   }
-  const mx::array attended = pieces.size() == 1 ? pieces[0] : mx::concatenate(pieces, 0);
-  return ops.linear_residual(ops::prefill_rows(attended), *proj_, x);
+  return ops.linear_residual(ops::prefill_rows(mx::concatenate(pieces, 0)), *proj_, x);
 }
 
 GeluMlp::GeluMlp(

@@ -23,7 +23,7 @@ class VisionAttention {
   );
 
   /// x [patches, hidden_size] -> the residual stream behind attention, same shape and dtype.
-  /// `on_piece` is given the parts of a long attention one after the other.
+  /// Where there is an `on_piece` it is given the parts of a long attention one after the other.
   mx::array operator()(
       const ops::Ops& ops,
       const mx::array& x,

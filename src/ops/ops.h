@@ -10,6 +10,7 @@
 
 #include "ops/matrix.h"
 #include "ops/memory.h"
+#include "ops/row_range.h"
 
 namespace whimbrel::ops {
 
@@ -89,12 +90,6 @@ struct Qkv {
   mx::array q;  // [rows, heads * head_dim]
   mx::array k;  // [rows, kv_heads * head_dim]
   mx::array v;  // [rows, kv_heads * head_dim]
-};
-
-/// Rows [first, first + count).
-struct RowRange {
-  int first;
-  int count;
 };
 
 /// The rows of one sequence among those of a forward.
@@ -232,7 +227,9 @@ class Ops {
 
   /// Attention of a vision tower: rows of a segment see each other and nothing else.
   /// qkv [rows, 3 * heads * head_dim]; `cu_seqlens` are segment borders from 0 to rows. Returns
-  /// what the rows of `queries` see, [queries.count, heads * head_dim].
+  /// what the rows of `queries` see, [queries.count, heads * head_dim]. On a CPU bits are those of
+  /// the whole where queries begin and end kQueryStep rows behind a segment's first row, or a
+  /// multiple of that, or with a segment.
   virtual mx::array segment_attention(
       const mx::array& qkv,
       int heads,
@@ -241,8 +238,9 @@ class Ops {
       const RowRange& queries
   ) const = 0;
 
-  /// How many threads share an operation of a CPU: a measure of how long it takes.
-  virtual int threads() const;
+  /// Pairs of a query and a key from which segment_attention() takes so long that others would
+  /// notice: a few hundredths of a second on a small CPU.
+  virtual int64_t pairs_of_a_pause() const;
 };
 
 /// In what the reference multiplies. A GPU's kernels take any dtype and add up in float32. Those of

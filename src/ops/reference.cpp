@@ -157,12 +157,19 @@ mx::array first_rows(const KVRows& cache, const KVFormat& format, int length) {
   );
 }
 
-mx::array rows_of(const mx::array& x, int first, int end) {
+mx::array rows_of(const mx::array& x, const RowRange& rows) {
   mx::Shape start(x.ndim(), 0);
   mx::Shape stop = x.shape();
-  start[0] = first;
-  stop[0] = end;
+  start[0] = rows.first;
+  stop[0] = rows.first + rows.count;
   return mx::slice(x, start, stop);
+}
+
+/// Borders of the segments that the queries are in.
+std::span<const int> seen_segments(std::span<const int> cu_seqlens, const RowRange& queries) {
+  const auto first = std::ranges::upper_bound(cu_seqlens, queries.first) - 1;
+  const auto last = std::ranges::lower_bound(cu_seqlens, queries.first + queries.count);
+  return {first, last + 1};
 }
 
 /// End index in `cu_seqlens` of the run of segments from `first` on that are equally long.
@@ -319,8 +326,9 @@ class ReferenceOps : public Ops {
     std::vector<mx::array> outputs;
     std::vector<KVBuffer> caches;
     for (const AttentionRows& sequence : sequences) {
-      const int end = sequence.first + sequence.count;
-      const auto rows = [&](const mx::array& x) { return rows_of(x, sequence.first, end); };
+      const auto rows = [&](const mx::array& x) {
+        return rows_of(x, {sequence.first, sequence.count});
+      };
       SequenceResult result =
           attend_sequence({rows(qkv.q), rows(qkv.k), rows(qkv.v)}, shape, norms, sequence);
       outputs.push_back(result.output);
@@ -337,32 +345,18 @@ class ReferenceOps : public Ops {
       const RowRange& queries
   ) const override {
     const int head_dim = qkv.shape(-1) / (3 * heads);
-    const mx::array split = mx::reshape(qkv, {qkv.shape(0), 3, heads, head_dim});
-    const mx::array cos = mx::expand_dims(rope.cos, 1);
-    const mx::array sin = mx::expand_dims(rope.sin, 1);
-    const mx::array q = rotate(mx::take(split, 0, 1), cos, sin);
-    const mx::array k = rotate(mx::take(split, 1, 1), cos, sin);
-    const mx::array v = mx::take(split, 2, 1);
-    std::vector<mx::array> outputs;
-    const int query_end = queries.first + queries.count;
-    // Segments that end among the queries; one that they cut is attended to by itself.
-    const auto ended = std::ranges::upper_bound(cu_seqlens, query_end) - cu_seqlens.begin();
-    const std::span<const int> ends = cu_seqlens.first(static_cast<size_t>(ended));
-    for (size_t first = 0; first + 1 < cu_seqlens.size();) {
-      const bool whole = queries.first <= cu_seqlens[first] && first + 1 < ends.size();
-      const size_t end = whole ? end_of_equal_run(ends, first) : first + 1;
-      const int begin = std::max(queries.first, cu_seqlens[first]);
-      const int stop = std::min(query_end, cu_seqlens[end]);
-      if (begin < stop) {
-        const auto seen = [&](const mx::array& x) {
-          return rows_of(x, cu_seqlens[first], cu_seqlens[end]);
-        };
-        const int count = static_cast<int>(end - first);
-        outputs.push_back(attend_equal_segments(rows_of(q, begin, stop), seen(k), seen(v), count));
-      }
-      first = end;
-    }
-    return mx::concatenate(outputs, 0);
+    const std::span<const int> borders = seen_segments(cu_seqlens, queries);
+    const RowRange seen = {borders.front(), borders.back() - borders.front()};
+    const auto kind = [&](int index, const RowRange& rows) {
+      const mx::array split = mx::reshape(rows_of(qkv, rows), {rows.count, 3, heads, head_dim});
+      return mx::take(split, index, 1);
+    };
+    const auto rotated = [&](int index, const RowRange& rows) {
+      const mx::array cos = mx::expand_dims(rows_of(rope.cos, rows), 1);
+      const mx::array sin = mx::expand_dims(rows_of(rope.sin, rows), 1);
+      return rotate(kind(index, rows), cos, sin);
+    };
+    return attend_segments(rotated(0, queries), rotated(1, seen), kind(2, seen), borders, queries);
   }
 
  private:
@@ -452,6 +446,35 @@ class ReferenceOps : public Ops {
             mask == Mask::causal ? "causal" : ""
         )
     );
+  }
+
+  /// q [queries.count, heads, head_dim]; k and v of the segments between the borders.
+  mx::array attend_segments(
+      const mx::array& q,
+      const mx::array& k,
+      const mx::array& v,
+      std::span<const int> borders,
+      const RowRange& queries
+  ) const {
+    std::vector<mx::array> outputs;
+    const int query_end = queries.first + queries.count;
+    // Segments that end among the queries; one that they cut is attended to by itself.
+    const auto ended = std::ranges::upper_bound(borders, query_end) - borders.begin();
+    const std::span<const int> ends = borders.first(static_cast<size_t>(ended));
+    for (size_t first = 0; first + 1 < borders.size();) {
+      const bool whole = queries.first <= borders[first] && first + 1 < ends.size();
+      const size_t end = whole ? end_of_equal_run(ends, first) : first + 1;
+      const int begin = std::max(queries.first, borders[first]);
+      const int rows = std::min(query_end, borders[end]) - begin;
+      if (rows > 0) {
+        const RowRange keys = {borders[first] - borders.front(), borders[end] - borders[first]};
+        const mx::array asking = rows_of(q, {begin - queries.first, rows});
+        const int count = static_cast<int>(end - first);
+        outputs.push_back(attend_equal_segments(asking, rows_of(k, keys), rows_of(v, keys), count));
+      }
+      first = end;
+    }
+    return mx::concatenate(outputs, 0);
   }
 
   /// q, k, v [rows, heads, head_dim], `count` segments of equal length -> [rows, heads * head_dim].

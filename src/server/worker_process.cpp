@@ -115,6 +115,9 @@ ProcessEnd WorkerProcess::wait(
     kill();
     end = end_within(killed);
   }
+  if (!end) {
+    std::thread([id = id_] { waitpid(id, nullptr, 0); }).detach();  // whenever it goes
+  }
   id_ = -1;
   return end.value_or(ProcessEnd{});
 }

@@ -8,6 +8,7 @@
 #include "nn/vision.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/device.h"
+#include "ops/graph.h"
 #include "tests/support/loaded_model.h"
 #include "tests/support/reference.h"
 #include "tests/support/serving.h"
@@ -67,7 +68,8 @@ TEST_F(ServingTower, answers_go_on_while_a_tower_works) {
 TEST_F(ServingTower, parts_of_a_long_attention_are_pauses_too) {
   const Request request = large_picture();
   const nn::Grid grid = request.prompt.media[0].patches.grid_thw;
-  const size_t pieces = nn::query_pieces(nn::frame_segments(grid), 1).size();
+  const size_t pieces =
+      nn::query_pieces(nn::frame_segments(grid), loaded_.engine.ops().pairs_of_a_pause()).size();
   ASSERT_GT(pieces, 4U);
   ServingCore server = core();
   add(server, request);
@@ -78,6 +80,12 @@ TEST_F(ServingTower, parts_of_a_long_attention_are_pauses_too) {
   const size_t full_attentions = 2;
   const size_t stages = 1 + 4 + 1;  // patches, blocks, merger
   EXPECT_EQ(breaths, stages + full_attentions * pieces);
+}
+
+TEST_F(ServingTower, attention_is_whole_where_nobody_hears_of_its_parts) {
+  const nn::Features features =
+      loaded_.model().encode(large_picture().prompt.media[0].patches, nn::StageListener{});
+  EXPECT_EQ(ops::operations(features.arrays()).count("SegmentAttention"), 4U) << "blocks";
 }
 
 TEST_F(ServingTower, a_tower_that_nobody_waits_for_stops) {

@@ -45,26 +45,26 @@ TEST(Vision, frames_never_attend_to_each_other) {
   EXPECT_EQ(frame_segments({3, 2, 4}), (std::vector<int>{0, 8, 16, 24}));
 }
 
-std::vector<std::array<int, 2>> pieces(const std::vector<int>& cu_seqlens, int threads) {
+std::vector<std::array<int, 2>> pieces(const std::vector<int>& cu_seqlens, int most_mebipairs) {
   std::vector<std::array<int, 2>> ranges;
-  for (const ops::RowRange& range : query_pieces(cu_seqlens, threads)) {
+  for (const ops::RowRange& range : query_pieces(cu_seqlens, int64_t{most_mebipairs} << 20)) {
     ranges.push_back({range.first, range.count});
   }
   return ranges;
 }
 
 TEST(Vision, short_attention_is_one_piece) {
-  EXPECT_EQ(pieces({0, 2048}, 1), (std::vector<std::array<int, 2>>{{0, 2048}}));
+  EXPECT_EQ(pieces({0, 2048}, 4), (std::vector<std::array<int, 2>>{{0, 2048}}));
   std::vector<int> windows = {0};
   while (windows.back() < 15'872) {
     windows.push_back(windows.back() + 64);
   }
-  EXPECT_EQ(pieces(windows, 1), (std::vector<std::array<int, 2>>{{0, 15'872}}));
+  EXPECT_EQ(pieces(windows, 4), (std::vector<std::array<int, 2>>{{0, 15'872}}));
 }
 
 TEST(Vision, long_attention_is_cut_at_multiples_within_a_segment) {
   EXPECT_EQ(
-      pieces({0, 4100}, 1),
+      pieces({0, 4100}, 4),
       (std::vector<std::array<int, 2>>{
           {0, 512},
           {512, 512},
@@ -76,13 +76,13 @@ TEST(Vision, long_attention_is_cut_at_multiples_within_a_segment) {
           {3584, 516}
       })
   );
-  EXPECT_EQ(pieces({0, 4096}, 2), (std::vector<std::array<int, 2>>{{0, 2048}, {2048, 2048}}));
+  EXPECT_EQ(pieces({0, 4096}, 8), (std::vector<std::array<int, 2>>{{0, 2048}, {2048, 2048}}));
   // Two frames: the second begins where no multiple is.
-  EXPECT_EQ(pieces({0, 1800, 3600}, 1), (std::vector<std::array<int, 2>>{{0, 2312}, {2312, 1288}}));
+  EXPECT_EQ(pieces({0, 1800, 3600}, 4), (std::vector<std::array<int, 2>>{{0, 2312}, {2312, 1288}}));
 }
 
 TEST(Vision, rows_of_no_picture_are_one_empty_piece) {
-  EXPECT_EQ(pieces({0}, 1), (std::vector<std::array<int, 2>>{{0, 0}}));
+  EXPECT_EQ(pieces({0}, 4), (std::vector<std::array<int, 2>>{{0, 0}}));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/cpu/attend.h"
+#include "ops/row_range.h"
 
 namespace whimbrel::ops::cpu {
 namespace {
@@ -660,6 +661,10 @@ Floats attend_queries(
       workspace
   );
   return out;
+}
+
+TEST_P(CpuAttention, tiles_end_where_queries_are_cut) {
+  EXPECT_EQ(kQueryStep % kernels_for(GetParam()).tile_queries, 0);
 }
 
 TEST_P(CpuAttention, queries_in_pieces_are_those_of_the_whole) {

@@ -165,6 +165,22 @@ TEST(ReferenceOps, queries_in_pieces_are_those_of_the_whole) {
   EXPECT_LT(largest_difference(mx::concatenate(pieces, 0), whole), 1e-6F);
 }
 
+/// A video has many frames: a part of its attention is no work on all of them.
+TEST(ReferenceOps, of_segments_that_no_query_is_in_nothing_is_computed) {
+  const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
+  mx::array qkv = mx::random::normal({12, 3 * 16});
+  qkv.eval();
+  const RopeTables rope{mx::ones({12, 4}), mx::zeros({12, 4})};
+  const std::vector<int> borders = {0, 4, 8, 12};
+  int rotated = 0;
+  walk_graph({ops->segment_attention(qkv, 2, rope, borders, {5, 3})}, [&](const mx::array& node) {
+    if (node.has_primitive() && std::string(node.primitive().name()) == "Multiply") {
+      rotated = std::max(rotated, node.shape(0));
+    }
+  });
+  EXPECT_EQ(rotated, 4);
+}
+
 TEST(ReferenceOps, equal_segments_share_one_attention) {
   const std::unique_ptr<const Ops> ops = make_reference_ops(mx::float32, Arithmetic::float32);
   const mx::array qkv = mx::random::normal({10, 3 * 16});

@@ -446,7 +446,9 @@ class CpuOps : public Ops {
     );
   }
 
-  int threads() const override { return workspace_->context.pool.threads(); }
+  int64_t pairs_of_a_pause() const override {
+    return (int64_t{4} << 20) * workspace_->context.pool.threads();
+  }
 
  private:
   /// What an attention is made of, beside the rows it comes from.
