@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,16 @@ class TestServer {
   std::vector<AccessLogEntry> log() {
     const std::lock_guard lock(mutex_);
     return log_;
+  }
+
+  /// Whether some request's entry tells of that failure, or comes to: behind its answer, and behind
+  /// those of requests that came later.
+  bool logs_failure(std::string_view part) {
+    return eventually([&] {
+      return std::ranges::any_of(log(), [&](const AccessLogEntry& entry) {
+        return entry.failure.find(part) != std::string::npos;
+      });
+    });
   }
 
   /// Whether that many requests of that outcome are counted, or come to be.
