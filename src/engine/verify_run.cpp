@@ -14,7 +14,7 @@ namespace {
 
 nn::StageListener append_to(std::vector<Stage>& stages) {
   return [&stages](std::string_view name, const mx::array& output) {
-    if (!name.ends_with(".attn")) {
+    if (!name.ends_with(".attn")) {  // a part of a block, and how many there are is a backend's
       stages.push_back({std::string(name), output});
     }
   };

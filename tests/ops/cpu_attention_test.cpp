@@ -568,31 +568,51 @@ TEST_P(CpuAttention, not_a_number_is_not_lost) {
   }
 }
 
-constexpr int kWidthOfHead = 64;
-const std::vector<int> kCutSegments = {0, 1100, 1112, 1120, 1300};
+/// Rows of a tower, and the segments that they attend in.
+struct Segments {
+  Segments(int of_heads, int of_dims, const std::vector<int>& at)
+      : heads(of_heads),
+        head_dim(of_dims),
+        borders(at),
+        qkv(random_floats(static_cast<size_t>(at.back() * 3 * of_heads * of_dims), 1.0F, 5)),
+        angles({.heads = 1, .kv_heads = 1, .head_dim = of_dims}, {at.back(), 0}, 1.0F, 1) {}
+
+  /// What the queries [first, end) see.
+  Floats attend(const Setting& setting, int first, int end) const {
+    Floats out(static_cast<size_t>((end - first) * heads * head_dim), std::nanf(""));
+    ThreadPool pool(setting.threads);
+    AttendWorkspace workspace;
+    const SegmentAttention a = {
+        .qkv = qkv.data(),
+        .heads = heads,
+        .head_dim = head_dim,
+        .cos = angles.cos.data(),
+        .sin = angles.sin.data(),
+        .cu_seqlens = borders,
+        .first_query = first,
+        .queries = end - first,
+        .out = out.data(),
+    };
+    attend_segments(a, kernels_for(setting.isa), pool, workspace);
+    return out;
+  }
+
+  int heads;
+  int head_dim;
+  std::vector<int> borders;
+  Floats qkv;
+  Sequence angles;
+};
 
 /// Attention by segments against plain loops.
 void check_segments(
     const Setting& setting, int heads, int head_dim, const std::vector<int>& borders
 ) {
-  const auto rows = static_cast<size_t>(borders.back());
+  const Segments segments(heads, head_dim, borders);
+  const Floats& qkv = segments.qkv;
+  const Sequence& angles = segments.angles;
   const auto width = static_cast<size_t>(heads * head_dim);
-  const Floats qkv = random_floats(rows * 3 * width, 1.0F, 5);
-  Sequence angles({.heads = 1, .kv_heads = 1, .head_dim = head_dim}, {borders.back(), 0}, 1.0F, 1);
-  Floats out(rows * width, std::nanf(""));
-  ThreadPool pool(setting.threads);
-  AttendWorkspace workspace;
-  const SegmentAttention a = {
-      .qkv = qkv.data(),
-      .heads = heads,
-      .head_dim = head_dim,
-      .cos = angles.cos.data(),
-      .sin = angles.sin.data(),
-      .cu_seqlens = borders,
-      .queries = borders.back(),
-      .out = out.data(),
-  };
-  attend_segments(a, kernels_for(setting.isa), pool, workspace);
+  const Floats out = segments.attend(setting, 0, borders.back());
   double worst = 0;
   for (size_t segment = 0; segment + 1 < borders.size(); ++segment) {
     const int first = borders[segment];
@@ -638,46 +658,19 @@ TEST_P(CpuAttention, segments_on_any_number_of_threads) {
   }
 }
 
-/// Attention of the queries [first, end), the others being no one's.
-Floats attend_queries(
-    const Setting& setting, const Floats& qkv, const Sequence& angles, int first, int end
-) {
-  constexpr int kHeads = 2;
-  Floats out(static_cast<size_t>((end - first) * kHeads * kWidthOfHead), std::nanf(""));
-  ThreadPool pool(setting.threads);
-  AttendWorkspace workspace;
-  attend_segments(
-      {.qkv = qkv.data(),
-       .heads = kHeads,
-       .head_dim = kWidthOfHead,
-       .cos = angles.cos.data(),
-       .sin = angles.sin.data(),
-       .cu_seqlens = kCutSegments,
-       .first_query = first,
-       .queries = end - first,
-       .out = out.data()},
-      kernels_for(setting.isa),
-      pool,
-      workspace
-  );
-  return out;
-}
-
 TEST_P(CpuAttention, tiles_end_where_queries_are_cut) {
   EXPECT_EQ(kQueryStep % kernels_for(GetParam()).tile_queries, 0);
 }
 
 TEST_P(CpuAttention, queries_in_pieces_are_those_of_the_whole) {
-  const int rows = kCutSegments.back();
-  const Floats qkv = random_floats(static_cast<size_t>(rows * 3 * 2 * kWidthOfHead), 1.0F, 5);
-  const Sequence angles({.heads = 1, .kv_heads = 1, .head_dim = kWidthOfHead}, {rows, 0}, 1.0F, 1);
+  const Segments segments(2, 64, {0, 1100, 1112, 1120, 1300});
   const Setting setting = {GetParam(), 2};
-  const Floats whole = attend_queries(setting, qkv, angles, 0, rows);
+  const Floats whole = segments.attend(setting, 0, 1300);
   // Borders of tiles (512 rows behind a segment's first), of segments, and a piece over three.
-  const std::vector<int> cuts = {0, 512, 1024, 1100, 1112, rows};
+  const std::vector<int> cuts = {0, 512, 1024, 1100, 1112, 1300};
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-    const Floats piece = attend_queries(setting, qkv, angles, cuts[i], cuts[i + 1]);
-    const float* expected = whole.data() + static_cast<size_t>(cuts[i] * 2 * kWidthOfHead);
+    const Floats piece = segments.attend(setting, cuts[i], cuts[i + 1]);
+    const float* expected = whole.data() + static_cast<size_t>(cuts[i] * 2 * 64);
     EXPECT_EQ(std::memcmp(piece.data(), expected, piece.size() * sizeof(float)), 0) << cuts[i];
   }
 }
